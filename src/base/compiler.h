@@ -1,0 +1,21 @@
+/* compiler.h: the only place for compiler extensions outside ISA files. */
+#ifndef NORI_BASE_COMPILER_H
+#define NORI_BASE_COMPILER_H
+
+#if defined(__GNUC__)
+#define NORI__PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define NORI__LIKELY(x) __builtin_expect(!!(x), 1)
+#define NORI__UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define NORI__UNUSED __attribute__((unused))
+#define NORI__RESTRICT __restrict
+#else
+#define NORI__PRINTF(fmt, args)
+#define NORI__LIKELY(x) (x)
+#define NORI__UNLIKELY(x) (x)
+#define NORI__UNUSED
+#define NORI__RESTRICT
+#endif
+
+#define NORI__COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+#endif
