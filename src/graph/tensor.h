@@ -1,0 +1,60 @@
+/* tensor.h: the one value type of nori from the inside; see nori.h for what callers see. */
+#ifndef NORI_GRAPH_TENSOR_H
+#define NORI_GRAPH_TENSOR_H
+
+#include <stdatomic.h>
+
+#include "base/base.h"
+#include "onnx/onnx.h"
+
+struct nori_tensor {
+    atomic_int refs;
+    uint8_t kind;  /* nori_kind */
+    uint8_t type;  /* nori_type of the elements; UNDEFINED for groups */
+    uint8_t rank;
+    uint8_t owned; /* how data is given back: see tensor.c */
+    int64_t dims[NORI_MAX_RANK];
+    int64_t count; /* product of dims; number of items for groups */
+    size_t bytes;  /* of data: (count * bits + 7) / 8; count * sizeof(nori_string) for strings */
+    void *data;    /* elements, nori_string[] or nori_tensor *[] */
+    const nori_allocator *allocator;
+    void (*release)(void *user, void *data);
+    void *user;
+};
+
+/* Bytes that count elements of a type take; false on overflow. */
+bool nori__type_bytes(nori_type type, int64_t count, size_t *bytes);
+/* Product of dims; false when negative or too large. */
+bool nori__dims_count(int rank, const int64_t *dims, int64_t *count);
+
+/* Sets up caller-held storage (refs 1, never freed itself) over given data: no allocation. */
+void nori__tensor_init(nori_tensor *t, nori_type type, int rank, const int64_t *dims, void *data);
+/* Changes type and shape of a header, recomputing count and bytes; data is left alone. False
+ * on overflow. */
+bool nori__tensor_reshape(nori_tensor *t, nori_type type, int rank, const int64_t *dims);
+nori_status nori__tensor_new(const nori_allocator *a, nori_type type, int rank,
+                             const int64_t *dims, nori_tensor **tensor, nori_error *err);
+/* Deep copy. */
+nori_status nori__tensor_copy(const nori_allocator *a, const nori_tensor *from,
+                              nori_tensor **tensor, nori_error *err);
+/* Replaces one element of a STRING tensor by a copy of the bytes. */
+nori_status nori__tensor_set_string(nori_tensor *t, int64_t index, const char *data, size_t size,
+                                    nori_error *err);
+/* From TensorProto: raw data and matching typed data are pointed at where type and alignment
+ * allow (proto's bytes must then outlive the tensor; owner is retained by release hooks), else
+ * copied. external may be NULL when none is expected. Checks counts against dims. */
+nori_status nori__tensor_from_pb(const nori_allocator *a, const nori__pb_tensor *pb,
+                                 nori__external *external, nori_tensor **tensor, nori_error *err);
+
+/* Element as double or int64 whatever the numeric type (complex: real part). */
+double nori__tensor_get_f64(const nori_tensor *t, int64_t index);
+int64_t nori__tensor_get_i64(const nori_tensor *t, int64_t index);
+void nori__tensor_set_f64(nori_tensor *t, int64_t index, double value); /* rounds, wraps as a C cast, saturates NaN to 0 for ints */
+void nori__tensor_set_i64(nori_tensor *t, int64_t index, int64_t value);
+
+static inline bool nori__type_is_float(nori_type t)
+{
+    return t == NORI_FLOAT || t == NORI_DOUBLE || t == NORI_FLOAT16 || t == NORI_BFLOAT16;
+}
+
+#endif
