@@ -1,13 +1,15 @@
-/* families.h: declares every inference function and reference kernel the list names, family by
- * family. Inference lives in ops/infer_<family>.c, kernels in providers/reference/ref_<family>.c. */
+/* families.h: declares every function that op_list.h names (repeats are harmless), so that adding
+ * an operator needs no second list. Inference lives in ops/infer_<family>.c, reference kernels in
+ * providers/reference/ref_<family>.c. An operator without a kernel yet names nori__ref_none. */
 #ifndef NORI_OPS_FAMILIES_H
 #define NORI_OPS_FAMILIES_H
 
 #include "ops/op.h"
 
-#define NORI__DECLARE_INFER(name) nori_status name(nori__infer *c);
-#define NORI__DECLARE_REF(name) nori_status name(nori_call *call);
-
-/* Each family keeps its declarations in a block of its own here. */
+#define NORI__OP(domain, name, family, flags, infer, reference) \
+    nori_status infer(nori__infer *c);                          \
+    nori_status reference(nori_call *call);
+#include "ops/op_list.h"
+#undef NORI__OP
 
 #endif

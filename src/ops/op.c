@@ -3,6 +3,8 @@
 
 #include "ops/families.h"
 
+#define nori__ref_none NULL
+
 static const nori__op ops[] = {
 #define NORI__OP(domain, name, family, flags, infer, reference) \
     {NORI__OP_##domain##_##name, NORI__##domain, #name, family, flags, infer, reference},
