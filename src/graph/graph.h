@@ -7,10 +7,12 @@
 #define NORI_GRAPH_GRAPH_H
 
 #include "graph/tensor.h"
+#include "nori/provider.h"
 
-typedef struct nori__graph nori__graph;
-typedef struct nori__node nori__node;
-typedef struct nori__value nori__value;
+/* Public views are the same structs, see nori/provider.h. */
+typedef nori_graph nori__graph;
+typedef nori_node nori__node;
+typedef nori_value nori__value;
 typedef struct nori__ir nori__ir;
 struct nori__op; /* ops/op.h */
 

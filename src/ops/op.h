@@ -7,6 +7,7 @@
 #define NORI_OPS_OP_H
 
 #include "graph/graph.h"
+#include "nori/provider.h"
 #include "platform/platform.h"
 
 /* ---- flags of a row in op_list.h ---- */
@@ -71,8 +72,6 @@ nori_status nori__infer_none(nori__infer *c);      /* nothing is known */
 
 /* ---- kernels ---- */
 
-typedef struct nori_call nori_call;
-
 /* How a running kernel reaches the executor. */
 typedef struct nori__exec {
     /* New tensor as output i of a SELF_ALLOC operator. */
@@ -104,18 +103,8 @@ struct nori_call {
     void *run;      /* the executor's own */
 };
 
-/* What runs a node. One table entry a kernel; state is what prepare made, immutable while
- * running, shared by threads. */
-typedef struct nori__kernel {
-    /* May be NULL. Looks at the node once: attributes, constant inputs (nori__value_const), static
-     * shapes; packs weights. UNSUPPORTED without a recorded error means "not me". */
-    nori_status (*prepare)(const nori__node *node, const nori_allocator *a, void **state,
-                           size_t *state_bytes, nori_error *err);
-    /* May be NULL (0). Scratch bytes for these shapes; data pointers may be NULL here. */
-    size_t (*workspace)(const void *state, const nori_call *call);
-    nori_status (*run)(const void *state, nori_call *call);
-    void (*release)(void *state, const nori_allocator *a); /* NULL if prepare is */
-} nori__kernel;
+/* What runs a node: see nori/provider.h. */
+typedef nori_kernel nori__kernel;
 
 /* A reference kernel: attributes are read on each run. */
 typedef nori_status (*nori__run_fn)(nori_call *call);
