@@ -1,0 +1,105 @@
+/* run.h: models, sessions, contexts and the executor from the inside. */
+#ifndef NORI_RUN_RUN_H
+#define NORI_RUN_RUN_H
+
+#include <stdatomic.h>
+#include <pthread.h>
+
+#include "plan/plan.h"
+#include "platform/env.h"
+
+/* ---- models (model.c) ---- */
+
+/* The file's bytes and everything that points into them: shared by the model and its sessions,
+ * freed with the last of them. */
+typedef struct nori__source {
+    atomic_int refs;
+    nori_env *env;
+    const nori_allocator *allocator;
+    nori__map_file file; /* data NULL when the caller's memory is used */
+    nori__arena arena;   /* messages */
+    nori__external *external;
+    nori__pb_model *pb;
+    char *path;          /* "" when from memory */
+    uint64_t bytes;
+} nori__source;
+void nori__source_release(nori__source *source);
+
+struct nori_model {
+    nori__source *source;
+    nori__ir *ir;
+    nori_value_info *inputs, *outputs;
+    size_t n_inputs, n_outputs;
+    nori__vec warnings; /* char * in the ir's arena */
+    char *producer;
+};
+
+const nori__ir *nori__model_ir(const nori_model *model);
+/* Fills an array of value descriptions for a graph's inputs or outputs; memory from arena. */
+nori_status nori__describe_values(nori__arena *arena, nori__value *const *values, size_t count,
+                                  nori_value_info **out, nori_error *err);
+
+/* ---- frames (frame.c) ---- */
+
+/* Times of one step, by step id. */
+typedef struct nori__step_time {
+    uint64_t calls, total_ns, last_start_ns, last_end_ns;
+} nori__step_time;
+
+/* What a run needs beside the plan; constant while it runs. */
+typedef struct nori__run_info {
+    const nori_allocator *allocator;
+    nori__pool *pool;
+    int threads;
+    uint64_t memory_cap;
+    nori__step_time *times; /* NULL: not profiling */
+} nori__run_info;
+
+/* The state of one graph's run: tensors by slot, one memory block, a layout kept from the last
+ * shapes. Used by one thread at a time; children are the frames of its steps' subgraphs. */
+typedef struct nori__frame nori__frame;
+nori_status nori__frame_create(const nori__plan *plan, const nori_allocator *a,
+                               nori__frame **frame, nori_error *err);
+void nori__frame_free(nori__frame *frame);
+/* inputs: plan->n_in; captures: plan->n_capture. outputs[i], where not NULL, is written; the rest
+ * become new references. as_given: outputs that are inputs or constants are copied (else they too
+ * are fresh). On error no new output remains. */
+nori_status nori__frame_run(nori__frame *frame, const nori__run_info *info,
+                            const nori_tensor *const *inputs, const nori_tensor *const *captures,
+                            nori_tensor **outputs, nori_error *err);
+size_t nori__frame_bytes(const nori__frame *frame);
+
+/* ---- sessions (session.c) ---- */
+
+typedef struct nori__context {
+    nori__frame *frame;
+    struct nori__context *next;
+} nori__context;
+
+struct nori_session {
+    nori__source *source;
+    nori_env *env;
+    const nori_allocator *allocator;
+    nori__ir *ir;        /* the compiled copy */
+    nori__arena arena;   /* plans, descriptions */
+    nori__plan *plan;
+    uint32_t n_step_ids;
+    const nori_provider **providers;
+    void **provider_self;
+    size_t n_providers;
+    nori_value_info *inputs, *outputs;
+    size_t n_inputs, n_outputs;
+    int threads;
+    uint64_t memory_cap;
+    uint64_t packed_bytes;
+    pthread_mutex_t lock;   /* guards what follows */
+    nori__context *idle;
+    size_t peak_bytes;
+    nori__step_time *times; /* by step id, NULL: not profiling */
+};
+
+/* Checks what a caller feeds against the declared inputs. */
+nori_status nori__check_inputs(const nori_session *session, const nori_tensor *const *inputs,
+                               size_t count, nori_error *err);
+
+#endif
