@@ -1,0 +1,99 @@
+/* map.c: text to pointer, open addressing with linear probing, at most 2/3 full. */
+#include "base/base.h"
+
+#include <time.h>
+
+typedef struct nori__map_slot {
+    const char *key; /* NULL: free */
+    size_t size;
+    uint64_t hash;
+    void *value;
+} nori__map_slot;
+
+void nori__map_init(nori__map *map, const nori_allocator *allocator)
+{
+    struct timespec now = {0};
+    timespec_get(&now, TIME_UTC);
+    *map = (nori__map){.allocator = allocator};
+    /* Address and clock: not secret, but not in the hands of whoever wrote the file. */
+    map->seed = ((uint64_t)(uintptr_t)map >> 4) * 0x9e3779b97f4a7c15u ^ (uint64_t)now.tv_nsec;
+}
+
+void nori__map_free(nori__map *map)
+{
+    nori__release(map->allocator, map->slots, map->capacity * sizeof(*map->slots));
+    map->slots = NULL;
+    map->count = map->capacity = 0;
+}
+
+static uint64_t hash_bytes(uint64_t seed, const char *key, size_t size)
+{
+    uint64_t h = seed ^ 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i++) {
+        h = (h ^ (unsigned char)key[i]) * 0x100000001b3u;
+    }
+    h ^= h >> 32;
+    h *= 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+/* The slot of the key, or the free one where it would go. */
+static nori__map_slot *probe(const nori__map *map, const char *key, size_t size, uint64_t hash)
+{
+    size_t i = (size_t)hash & (map->capacity - 1);
+    for (;;) {
+        nori__map_slot *s = &map->slots[i];
+        if (!s->key || (s->hash == hash && s->size == size && memcmp(s->key, key, size) == 0)) {
+            return s;
+        }
+        i = (i + 1) & (map->capacity - 1);
+    }
+}
+
+void *nori__map_get_n(const nori__map *map, const char *key, size_t size)
+{
+    if (map->count == 0) {
+        return NULL;
+    }
+    return probe(map, key, size, hash_bytes(map->seed, key, size))->value;
+}
+
+void *nori__map_get(const nori__map *map, const char *key)
+{
+    return nori__map_get_n(map, key, strlen(key));
+}
+
+static bool grow(nori__map *map)
+{
+    nori__map old = *map;
+    size_t capacity = old.capacity ? old.capacity * 2 : 16, bytes;
+    if (!nori__mul_size(capacity, sizeof(*map->slots), &bytes)) {
+        return false;
+    }
+    map->slots = nori__alloc_zero(map->allocator, bytes);
+    if (!map->slots) {
+        map->slots = old.slots;
+        return false;
+    }
+    map->capacity = capacity;
+    for (size_t i = 0; i < old.capacity; i++) {
+        if (old.slots[i].key) {
+            *probe(map, old.slots[i].key, old.slots[i].size, old.slots[i].hash) = old.slots[i];
+        }
+    }
+    nori__release(map->allocator, old.slots, old.capacity * sizeof(*old.slots));
+    return true;
+}
+
+bool nori__map_put(nori__map *map, const char *key, void *value)
+{
+    if ((map->count + 1) * 3 > map->capacity * 2 && !grow(map)) {
+        return false;
+    }
+    size_t size = strlen(key);
+    uint64_t hash = hash_bytes(map->seed, key, size);
+    nori__map_slot *s = probe(map, key, size, hash);
+    map->count += s->key == NULL;
+    *s = (nori__map_slot){key, size, hash, value};
+    return true;
+}
