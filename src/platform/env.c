@@ -1,0 +1,96 @@
+/* env.c: environments. The default one is made on first use and kept until the process ends. */
+#include "platform/env.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+struct nori_env {
+    nori_allocator allocator;
+    void (*log)(void *user, nori_log_level level, const char *text);
+    void *log_user;
+    int threads;
+    pthread_mutex_t lock; /* guards pool */
+    nori__pool *pool;
+};
+
+static nori_env default_env = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void nori_env_options_default(nori_env_options *options)
+{
+    *options = (nori_env_options){.size = sizeof(*options)};
+}
+
+nori_status nori_env_create(const nori_env_options *options, nori_env **env, nori_error *err)
+{
+    *env = NULL;
+    nori_env_options o;
+    nori_env_options_default(&o);
+    if (options) {
+        memcpy(&o, options, options->size < sizeof(o) ? options->size : sizeof(o));
+    }
+    if ((o.allocator.alloc == NULL) != (o.allocator.release == NULL)) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT,
+                          "an allocator needs both alloc and release, or neither");
+    }
+    if (o.threads < 0) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT, "threads is %d, at least 0 was expected",
+                          o.threads);
+    }
+    nori_allocator a = o.allocator.alloc ? o.allocator : nori__malloc;
+    nori_env *e = nori__alloc_zero(&a, sizeof(*e));
+    if (!e) {
+        return nori__no_memory(err);
+    }
+    e->allocator = a;
+    e->log = o.log;
+    e->log_user = o.log_user;
+    e->threads = o.threads;
+    pthread_mutex_init(&e->lock, NULL);
+    *env = e;
+    return NORI_OK;
+}
+
+void nori_env_free(nori_env *env)
+{
+    if (env) {
+        nori_allocator a = env->allocator;
+        nori__pool_free(env->pool);
+        pthread_mutex_destroy(&env->lock);
+        nori__release(&a, env, sizeof(*env));
+    }
+}
+
+int nori_env_threads(const nori_env *env)
+{
+    return env && env->threads > 0 ? env->threads : nori__usable_cpus(NULL, NULL, 0);
+}
+
+const nori_allocator *nori__env_allocator(const nori_env *env)
+{
+    return env ? &env->allocator : &nori__malloc;
+}
+
+nori__pool *nori__env_pool(nori_env *env)
+{
+    nori_env *e = env ? env : &default_env;
+    pthread_mutex_lock(&e->lock);
+    if (!e->pool) {
+        nori__pool_create(nori__env_allocator(env), nori_env_threads(env), &e->pool, NULL);
+    }
+    nori__pool *pool = e->pool;
+    pthread_mutex_unlock(&e->lock);
+    return pool;
+}
+
+void nori__env_log(const nori_env *env, nori_log_level level, const char *fmt, ...)
+{
+    if (!env || !env->log) {
+        return;
+    }
+    char text[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    env->log(env->log_user, level, text);
+}

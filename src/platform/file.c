@@ -1,0 +1,157 @@
+/* file.c: read-only mappings, and output files that appear whole or not at all. */
+#include "platform/platform.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static nori_status io_error(nori_error *err, const char *what, const char *path, int code)
+{
+    nori_status s = nori__fail(err, NORI_ERROR_IO, "cannot %s %s: %s", what, path, strerror(code));
+    return s;
+}
+
+nori_status nori__map_open(const char *path, nori__map_file *file, nori_error *err)
+{
+    *file = (nori__map_file){NULL, 0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* NONBLOCK: a FIFO must not hang */
+    if (fd < 0) {
+        return io_error(err, "open", path, errno);
+    }
+    struct stat st;
+    nori_status status = NORI_OK;
+    if (fstat(fd, &st) != 0) {
+        status = io_error(err, "read", path, errno);
+    } else if (S_ISDIR(st.st_mode)) {
+        status = nori__fail(err, NORI_ERROR_IO, "%s is a folder, a file was expected", path);
+    } else if (!S_ISREG(st.st_mode)) {
+        status = nori__fail(err, NORI_ERROR_IO, "%s is not a regular file", path);
+    } else if ((uint64_t)st.st_size > SIZE_MAX / 2) {
+        status = nori__fail(err, NORI_ERROR_LIMIT, "%s is too large to map", path);
+    } else if (st.st_size > 0) {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED) {
+            status = io_error(err, "map", path, errno);
+        } else {
+            *file = (nori__map_file){p, (size_t)st.st_size};
+        }
+    }
+    close(fd);
+    return status;
+}
+
+void nori__map_close(nori__map_file *file)
+{
+    if (file->data) {
+        munmap((void *)(uintptr_t)file->data, file->size);
+    }
+    *file = (nori__map_file){NULL, 0};
+}
+
+struct nori__out_file {
+    const nori_allocator *allocator;
+    int fd;
+    bool failed;
+    char *path, *temporary;
+    size_t path_size, temporary_size;
+};
+
+static void out_free(nori__out_file *out)
+{
+    nori__release(out->allocator, out->path, out->path_size);
+    nori__release(out->allocator, out->temporary, out->temporary_size);
+    nori__release(out->allocator, out, sizeof(*out));
+}
+
+nori_status nori__out_open(const nori_allocator *a, const char *path, nori__out_file **result,
+                           nori_error *err)
+{
+    *result = NULL;
+    nori__out_file *out = nori__alloc_zero(a, sizeof(*out));
+    if (!out) {
+        return nori__no_memory(err);
+    }
+    out->allocator = a;
+    out->fd = -1;
+    out->path_size = strlen(path) + 1;
+    out->temporary_size = out->path_size + 8;
+    out->path = nori__alloc(a, out->path_size);
+    out->temporary = nori__alloc(a, out->temporary_size);
+    if (!out->path || !out->temporary) {
+        out_free(out);
+        return nori__no_memory(err);
+    }
+    memcpy(out->path, path, out->path_size);
+    snprintf(out->temporary, out->temporary_size, "%s.XXXXXX", path);
+    out->fd = mkstemp(out->temporary); /* beside the target, so that rename stays in one place */
+    if (out->fd < 0) {
+        nori_status s = io_error(err, "create", path, errno);
+        out_free(out);
+        return s;
+    }
+    mode_t mask = umask(0);
+    umask(mask);
+    if (fchmod(out->fd, 0666 & ~mask) != 0) {
+        nori_status s = io_error(err, "create", path, errno);
+        nori__out_abort(out);
+        return s;
+    }
+    *result = out;
+    return NORI_OK;
+}
+
+nori_status nori__out_write(nori__out_file *out, const void *data, size_t size, nori_error *err)
+{
+    const char *p = data;
+    while (size > 0) {
+        ssize_t n = write(out->fd, p, size < ((size_t)1 << 30) ? size : (size_t)1 << 30);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            out->failed = true;
+            return io_error(err, "write", out->path, n < 0 ? errno : ENOSPC);
+        }
+        p += n;
+        size -= (size_t)n;
+    }
+    return NORI_OK;
+}
+
+nori_status nori__out_commit(nori__out_file *out, nori_error *err)
+{
+    nori_status status = NORI_OK;
+    if (out->failed) {
+        status = nori__fail(err, NORI_ERROR_IO, "%s was not written whole", out->path);
+    } else if (fsync(out->fd) != 0 && errno != EINVAL) {
+        status = io_error(err, "write", out->path, errno);
+    }
+    int closed = close(out->fd);
+    out->fd = -1;
+    if (status == NORI_OK && closed != 0) {
+        status = io_error(err, "write", out->path, errno);
+    }
+    if (status == NORI_OK && rename(out->temporary, out->path) != 0) {
+        status = io_error(err, "replace", out->path, errno);
+    }
+    if (status != NORI_OK) {
+        unlink(out->temporary);
+    }
+    out_free(out);
+    return status;
+}
+
+void nori__out_abort(nori__out_file *out)
+{
+    if (out) {
+        if (out->fd >= 0) {
+            close(out->fd);
+        }
+        unlink(out->temporary);
+        out_free(out);
+    }
+}
