@@ -30,7 +30,7 @@ typedef struct nori__schema_attr {
     const char *name;
     nori__pb_attr_kind kind;
     bool required;
-    const char *default_text; /* as the specification prints it, or NULL */
+    const char *default_text; /* "0", "1e-05", "NOTSET", "[0,2,3]"; NULL: none */
 } nori__schema_attr;
 
 typedef struct nori__schema {
