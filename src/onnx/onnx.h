@@ -135,6 +135,7 @@ typedef struct nori__pb_node { /* NodeProto */
     nori__str name, op_type, domain, overload, doc;
     NORI__PB_LIST(nori__pb_attr) attrs;
     NORI__PB_LIST(nori__pb_entry) metadata;
+    NORI__PB_LIST(nori__str) devices; /* NodeDeviceConfigurationProto messages, kept as bytes */
 } nori__pb_node;
 
 typedef struct nori__pb_graph { /* GraphProto */
