@@ -1,0 +1,357 @@
+/* tensor.c: creation, sharing and reading of tensors. */
+#include "graph/tensor.h"
+
+#include <math.h>
+
+#include "base/half.h"
+#include "platform/env.h"
+
+/* nori_tensor.owned */
+enum {
+    BORROWED, /* data belongs to somebody else; release, if set, is called once */
+    OWNED,    /* data came from allocator, bytes long */
+    STRINGS,  /* OWNED, and each nori_string's bytes came from allocator */
+    ITEMS     /* OWNED array of nori_tensor *, each retained */
+};
+
+bool nori__type_bytes(nori_type type, int64_t count, size_t *bytes)
+{
+    if (count < 0 || (uint64_t)count > SIZE_MAX / 2) {
+        return false;
+    }
+    if (type == NORI_STRING) {
+        return nori__mul_size((size_t)count, sizeof(nori_string), bytes);
+    }
+    unsigned bits = nori_type_bits(type);
+    if (bits == 0) {
+        return false;
+    }
+    if (bits < 8) {
+        size_t per = 8 / bits;
+        *bytes = (size_t)count / per + ((size_t)count % per != 0);
+        return true;
+    }
+    return nori__mul_size((size_t)count, bits / 8, bytes) && *bytes <= SIZE_MAX / 2;
+}
+
+bool nori__dims_count(int rank, const int64_t *dims, int64_t *count)
+{
+    int64_t n = 1;
+    bool empty = false, fits = true;
+    for (int d = 0; d < rank; d++) {
+        if (dims[d] < 0) {
+            return false;
+        }
+        empty = empty || dims[d] == 0;
+        fits = fits && nori__mul_dim(n, dims[d], &n);
+    }
+    *count = empty ? 0 : n;
+    return empty || fits;
+}
+
+bool nori__tensor_reshape(nori_tensor *t, nori_type type, int rank, const int64_t *dims)
+{
+    int64_t count;
+    size_t bytes;
+    if (rank < 0 || rank > NORI_MAX_RANK || !nori__dims_count(rank, dims, &count) ||
+        !nori__type_bytes(type, count, &bytes)) {
+        return false;
+    }
+    if (rank > 0) {
+        memmove(t->dims, dims, (size_t)rank * sizeof(int64_t));
+    }
+    t->type = (uint8_t)type;
+    t->rank = (uint8_t)rank;
+    t->count = count;
+    t->bytes = bytes;
+    return true;
+}
+
+void nori__tensor_init(nori_tensor *t, nori_type type, int rank, const int64_t *dims, void *data)
+{
+    atomic_init(&t->refs, 1);
+    t->kind = NORI_KIND_TENSOR;
+    t->owned = BORROWED;
+    t->data = data;
+    t->allocator = NULL; /* says: a header in somebody's storage, cannot be retained */
+    t->release = NULL;
+    t->user = NULL;
+    nori__tensor_reshape(t, type, rank, dims);
+}
+
+static nori_status new_header(const nori_allocator *a, nori_type type, int rank,
+                              const int64_t *dims, nori_tensor **tensor, nori_error *err)
+{
+    *tensor = NULL;
+    if (rank < 0 || rank > NORI_MAX_RANK) {
+        return nori__fail(err, NORI_ERROR_LIMIT, "rank %d, at most %d is taken", rank,
+                          NORI_MAX_RANK);
+    }
+    if ((size_t)type >= NORI_TYPE_COUNT || type == NORI_UNDEFINED) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT, "element type %d does not exist", (int)type);
+    }
+    nori_tensor *t = nori__alloc_zero(a, sizeof(*t));
+    if (!t) {
+        return nori__no_memory(err);
+    }
+    atomic_init(&t->refs, 1);
+    t->kind = NORI_KIND_TENSOR;
+    t->allocator = a;
+    if (!nori__tensor_reshape(t, type, rank, dims)) {
+        nori__release(a, t, sizeof(*t));
+        return nori__fail(err, NORI_ERROR_ARGUMENT,
+                          "the shape has a negative size or needs more memory than exists");
+    }
+    *tensor = t;
+    return NORI_OK;
+}
+
+nori_status nori__tensor_new(const nori_allocator *a, nori_type type, int rank,
+                             const int64_t *dims, nori_tensor **tensor, nori_error *err)
+{
+    NORI__TRY(new_header(a, type, rank, dims, tensor, err));
+    nori_tensor *t = *tensor;
+    t->owned = type == NORI_STRING ? STRINGS : OWNED;
+    if (t->bytes > 0) {
+        t->data = type == NORI_STRING ? nori__alloc_zero(a, t->bytes) : nori__alloc(a, t->bytes);
+        if (!t->data) {
+            nori__release(a, t, sizeof(*t));
+            *tensor = NULL;
+            return nori__no_memory(err);
+        }
+    }
+    return NORI_OK;
+}
+
+nori_status nori__tensor_set_string(nori_tensor *t, int64_t index, const char *data, size_t size,
+                                    nori_error *err)
+{
+    nori_string *s = (nori_string *)t->data + index;
+    char *copy = NULL;
+    size_t bytes;
+    if (!nori__add_size(size, 1, &bytes) || !(copy = nori__alloc(t->allocator, bytes))) {
+        return nori__no_memory(err);
+    }
+    if (size > 0) {
+        memcpy(copy, data, size);
+    }
+    copy[size] = 0;
+    if (s->data) {
+        nori__release(t->allocator, (void *)(uintptr_t)s->data, s->size + 1);
+    }
+    *s = (nori_string){copy, size};
+    return NORI_OK;
+}
+
+/* ---- the public functions ---- */
+
+nori_status nori_tensor_create(nori_env *env, nori_type type, int rank, const int64_t *dims,
+                               nori_tensor **tensor, nori_error *err)
+{
+    NORI__TRY(nori__tensor_new(nori__env_allocator(env), type, rank, dims, tensor, err));
+    if ((*tensor)->bytes > 0) {
+        memset((*tensor)->data, 0, (*tensor)->bytes);
+    }
+    return NORI_OK;
+}
+
+nori_status nori_tensor_wrap(nori_env *env, nori_type type, int rank, const int64_t *dims,
+                             void *data, size_t size, void (*release)(void *user, void *data),
+                             void *user, nori_tensor **tensor, nori_error *err)
+{
+    *tensor = NULL;
+    if (type == NORI_STRING) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT,
+                          "string tensors cannot be wrapped; use nori_tensor_strings");
+    }
+    NORI__TRY(new_header(nori__env_allocator(env), type, rank, dims, tensor, err));
+    nori_tensor *t = *tensor;
+    if (t->bytes != size || (!data && size > 0)) {
+        nori__fail(err, NORI_ERROR_ARGUMENT, "%zu bytes were given%s, type and shape need %zu",
+                   size, data ? "" : " at NULL", t->bytes);
+        nori__release(t->allocator, t, sizeof(*t));
+        *tensor = NULL;
+        return NORI_ERROR_ARGUMENT;
+    }
+    t->data = data;
+    t->release = release;
+    t->user = user;
+    return NORI_OK;
+}
+
+nori_status nori_tensor_strings(nori_env *env, int rank, const int64_t *dims,
+                                const nori_string *strings, size_t count, nori_tensor **tensor,
+                                nori_error *err)
+{
+    NORI__TRY(nori__tensor_new(nori__env_allocator(env), NORI_STRING, rank, dims, tensor, err));
+    nori_status status = NORI_OK;
+    if ((uint64_t)(*tensor)->count != count) {
+        status = nori__fail(err, NORI_ERROR_ARGUMENT, "%zu strings were given, the shape needs %lld",
+                            count, (long long)(*tensor)->count);
+    }
+    for (size_t i = 0; status == NORI_OK && i < count; i++) {
+        status = nori__tensor_set_string(*tensor, (int64_t)i, strings[i].data, strings[i].size, err);
+    }
+    if (status != NORI_OK) {
+        nori_tensor_free(*tensor);
+        *tensor = NULL;
+    }
+    return status;
+}
+
+static nori_status new_group(const nori_allocator *a, nori_kind kind, nori_tensor *const *items,
+                             size_t count, nori_tensor **tensor, nori_error *err)
+{
+    *tensor = NULL;
+    nori_tensor *t = nori__alloc_zero(a, sizeof(*t));
+    if (!t) {
+        return nori__no_memory(err);
+    }
+    atomic_init(&t->refs, 1);
+    t->kind = (uint8_t)kind;
+    t->allocator = a;
+    t->owned = ITEMS;
+    t->count = (int64_t)count;
+    if (!nori__mul_size(count, sizeof(void *), &t->bytes) ||
+        !(t->data = nori__alloc(a, t->bytes))) {
+        nori__release(a, t, sizeof(*t));
+        return nori__no_memory(err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        ((nori_tensor **)t->data)[i] = nori_tensor_retain(items[i]);
+    }
+    *tensor = t;
+    return NORI_OK;
+}
+
+nori_status nori_tensor_group(nori_env *env, nori_kind kind, nori_tensor *const *items,
+                              size_t count, int rank, const int64_t *dims, nori_tensor **tensor,
+                              nori_error *err)
+{
+    *tensor = NULL;
+    bool pair = kind == NORI_KIND_MAP || kind == NORI_KIND_SPARSE;
+    if (kind <= NORI_KIND_TENSOR || kind > NORI_KIND_SPARSE || (pair && count != 2) ||
+        (kind == NORI_KIND_OPTIONAL && count > 1) || rank < 0 || rank > NORI_MAX_RANK) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT, "a group of kind %d cannot have %zu items",
+                          (int)kind, count);
+    }
+    NORI__TRY(new_group(nori__env_allocator(env), kind, items, count, tensor, err));
+    (*tensor)->rank = (uint8_t)rank;
+    for (int d = 0; d < rank; d++) {
+        (*tensor)->dims[d] = dims[d];
+    }
+    return NORI_OK;
+}
+
+nori_tensor *nori_tensor_retain(const nori_tensor *tensor)
+{
+    nori_tensor *t = (nori_tensor *)(uintptr_t)tensor;
+    if (t) {
+        atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    }
+    return t;
+}
+
+void nori_tensor_free(nori_tensor *t)
+{
+    if (!t || atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) != 1 || !t->allocator) {
+        return;
+    }
+    const nori_allocator *a = t->allocator;
+    for (int64_t i = 0; t->owned == STRINGS && i < t->count; i++) {
+        nori_string *s = (nori_string *)t->data + i;
+        if (s->data) {
+            nori__release(a, (void *)(uintptr_t)s->data, s->size + 1);
+        }
+    }
+    /* Groups hold groups only as deep as types nest, which the reader limits. */
+    for (int64_t i = 0; t->owned == ITEMS && i < t->count; i++) {
+        nori_tensor_free(((nori_tensor **)t->data)[i]);
+    }
+    if (t->owned == BORROWED) {
+        if (t->release) {
+            t->release(t->user, t->data);
+        }
+    } else {
+        nori__release(a, t->data, t->bytes);
+    }
+    nori__release(a, t, sizeof(*t));
+}
+
+nori_kind nori_tensor_kind(const nori_tensor *t)
+{
+    return (nori_kind)t->kind;
+}
+
+nori_type nori_tensor_type(const nori_tensor *t)
+{
+    return (nori_type)t->type;
+}
+
+int nori_tensor_rank(const nori_tensor *t)
+{
+    return t->rank;
+}
+
+const int64_t *nori_tensor_dims(const nori_tensor *t)
+{
+    return t->dims;
+}
+
+int64_t nori_tensor_elements(const nori_tensor *t)
+{
+    return t->kind == NORI_KIND_TENSOR ? t->count : 0;
+}
+
+size_t nori_tensor_bytes(const nori_tensor *t)
+{
+    return t->kind == NORI_KIND_TENSOR ? t->bytes : 0;
+}
+
+void *nori_tensor_data(nori_tensor *t)
+{
+    return t->kind == NORI_KIND_TENSOR ? t->data : NULL;
+}
+
+const void *nori_tensor_const_data(const nori_tensor *t)
+{
+    return t->kind == NORI_KIND_TENSOR ? t->data : NULL;
+}
+
+size_t nori_tensor_item_count(const nori_tensor *t)
+{
+    return t->kind == NORI_KIND_TENSOR ? 0 : (size_t)t->count;
+}
+
+nori_tensor *nori_tensor_item(const nori_tensor *t, size_t index)
+{
+    return index < nori_tensor_item_count(t) ? ((nori_tensor **)t->data)[index] : NULL;
+}
+
+nori_status nori__tensor_copy(const nori_allocator *a, const nori_tensor *from,
+                              nori_tensor **tensor, nori_error *err)
+{
+    if (from->kind != NORI_KIND_TENSOR) { /* items are immutable once grouped: shared */
+        NORI__TRY(new_group(a, (nori_kind)from->kind, from->data, (size_t)from->count, tensor, err));
+        (*tensor)->rank = from->rank;
+        memcpy((*tensor)->dims, from->dims, sizeof(from->dims));
+        return NORI_OK;
+    }
+    NORI__TRY(nori__tensor_new(a, from->type, from->rank, from->dims, tensor, err));
+    if (from->type != NORI_STRING) {
+        if (from->bytes > 0) {
+            memcpy((*tensor)->data, from->data, from->bytes);
+        }
+        return NORI_OK;
+    }
+    for (int64_t i = 0; i < from->count; i++) {
+        const nori_string *s = (const nori_string *)from->data + i;
+        nori_status status = nori__tensor_set_string(*tensor, i, s->data, s->size, err);
+        if (status != NORI_OK) {
+            nori_tensor_free(*tensor);
+            *tensor = NULL;
+            return status;
+        }
+    }
+    return NORI_OK;
+}
