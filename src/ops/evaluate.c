@@ -1,0 +1,69 @@
+/* evaluate.c: running one node on constants, for folding. */
+#include "ops/resolve.h"
+
+nori_status nori__node_evaluate(const nori__node *node, const nori_allocator *a,
+                                nori_tensor **out, nori_error *err)
+{
+    const nori__op *op = node->op;
+    if (!op || !op->reference || (op->flags & (NORI__OP_SELF_ALLOC | NORI__OP_RANDOM))) {
+        return NORI_ERROR_UNSUPPORTED;
+    }
+    nori__arena arena;
+    nori__arena_init(&arena, a);
+    size_t n_in = node->input_count, n_out = node->output_count;
+    nori__shape *shapes = nori__arena_array(&arena, n_in + n_out + 1, sizeof(*shapes));
+    const nori_tensor **in = nori__arena_array(&arena, n_in + 1, sizeof(*in));
+    nori_status s = shapes && in ? NORI_OK : nori__no_memory(err);
+    for (size_t i = 0; i < n_out; i++) {
+        out[i] = NULL;
+    }
+    for (size_t i = 0; s == NORI_OK && i < n_in + n_out; i++) {
+        shapes[i].rank = -1;
+        shapes[i].data_count = -1;
+        if (i >= n_in || !node->inputs[i]) {
+            continue;
+        }
+        in[i] = nori__value_const(node->inputs[i]);
+        if (!in[i] || in[i]->kind != NORI_KIND_TENSOR) {
+            s = NORI_ERROR_UNSUPPORTED;
+            break;
+        }
+        shapes[i].kind = NORI_KIND_TENSOR;
+        shapes[i].elem = in[i]->type;
+        shapes[i].rank = (int8_t)in[i]->rank;
+        shapes[i].tensor = in[i];
+        for (int d = 0; d < in[i]->rank; d++) {
+            shapes[i].dims[d] = nori__dim_of(in[i]->dims[d]);
+        }
+    }
+    if (s == NORI_OK) {
+        nori__infer c = {.node = node, .in = shapes, .out = shapes + n_in, .arena = &arena,
+                         .err = err};
+        s = op->infer(&c);
+    }
+    for (size_t i = 0; s == NORI_OK && i < n_out; i++) {
+        const nori__shape *o = &shapes[n_in + i];
+        int64_t dims[NORI_MAX_RANK];
+        if (!node->outputs[i]) {
+            continue;
+        }
+        bool known = o->kind == NORI_KIND_TENSOR && o->rank >= 0 && o->elem;
+        for (int d = 0; known && d < o->rank; d++) {
+            dims[d] = o->dims[d].value;
+            known = dims[d] >= 0;
+        }
+        s = known ? nori__tensor_new(a, o->elem, o->rank, dims, &out[i], err)
+                  : NORI_ERROR_UNSUPPORTED;
+    }
+    if (s == NORI_OK) {
+        nori_call call = {.node = node, .n_in = (uint32_t)n_in, .n_out = (uint32_t)n_out, .in = in,
+                          .out = out, .allocator = a, .threads = 1, .err = err};
+        s = op->reference(&call);
+    }
+    for (size_t i = 0; s != NORI_OK && i < n_out; i++) {
+        nori_tensor_free(out[i]);
+        out[i] = NULL;
+    }
+    nori__arena_free(&arena);
+    return s;
+}

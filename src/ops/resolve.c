@@ -1,0 +1,30 @@
+/* resolve.c: which operator, and which version of it, each node is. */
+#include "ops/resolve.h"
+
+#include "ops/schema.h"
+
+void nori__node_resolve(nori__node *node)
+{
+    node->op = nori__op_find(node->domain, node->op_type);
+    node->version = 0;
+    int64_t opset = nori__ir_opset(node->graph->ir, node->domain);
+    if (opset == 0 && node->op) {
+        opset = node->op->domain == NORI__MS ? 1 : 0; /* optimizers use it without importing it */
+    }
+    /* A file newer than we know: the newest version we know, unless that is refused later. */
+    const nori__schema *s = nori__schema_find(node->domain, node->op_type, opset);
+    if (s) {
+        node->version = s->since;
+    } else {
+        node->op = NULL;
+    }
+}
+
+void nori__resolve(nori__ir *ir)
+{
+    for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
+        for (nori__node *n = g->first; n; n = n->next) {
+            nori__node_resolve(n);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+/* resolve.h: what is done to a whole graph with the knowledge of operators. */
+#ifndef NORI_OPS_RESOLVE_H
+#define NORI_OPS_RESOLVE_H
+
+#include "ops/op.h"
+
+/* Sets op and version of every node by the model's operator sets; unknown ones stay NULL, 0. */
+void nori__resolve(nori__ir *ir);
+void nori__node_resolve(nori__node *node);
+
+/* Infers types and shapes in order. Declared types are hints: what is inferred wins, a conflict
+ * with a declared graph output is a warning. Errors carry the node's path. */
+nori_status nori__infer_graph(nori__ir *ir, nori_error *err);
+
+/* Runs a node's reference kernel on constant inputs; out[i] (fresh references) for each output.
+ * UNSUPPORTED without an error text when the node cannot be run so. */
+nori_status nori__node_evaluate(const nori__node *node, const nori_allocator *a,
+                                nori_tensor **out, nori_error *err);
+
+/* Old forms become the newest, on a compiled copy only. */
+nori_status nori__upgrade(nori__ir *ir, nori_error *err);
+
+/* Calls of the model's own functions become their bodies. */
+nori_status nori__inline_functions(nori__ir *ir, nori_error *err);
+
+/* One error that lists every operator nothing can run: each once, with domain, operator set,
+ * first node and how many there are. */
+nori_status nori__require_supported(const nori__ir *ir, nori_error *err);
+
+#endif
