@@ -1,0 +1,83 @@
+/* check_targets.c: what cannot run, at all or on the targets the caller names. */
+#include "ops/support.h"
+#include "tools/check/check_internal.h"
+
+static const char *rule_of(const nori__gap *gap)
+{
+    switch (gap->kind) {
+    case NORI__GAP_DOMAIN:
+    case NORI__GAP_IMPORT:
+        return "domain";
+    case NORI__GAP_OPSET:
+    case NORI__GAP_NEWER:
+        return "opset";
+    default:
+        return "operator";
+    }
+}
+
+static void report(nori_findings *f, const nori__gap *gap, const char *target)
+{
+    const char *line = nori__gap_text(&f->arena, gap);
+    if (!line) {
+        f->failed = true;
+        return;
+    }
+    const char *plural = gap->count == 1 ? "" : "s";
+    if (target) {
+        nori__found(f, NORI_SEVERITY_ERROR, "target", gap->path, gap->hint,
+                    "target %s: %s; %zu node%s", target, line, gap->count, plural);
+    } else {
+        nori__found(f, NORI_SEVERITY_ERROR, rule_of(gap), gap->path, gap->hint, "%s; %zu node%s",
+                    line, gap->count, plural);
+    }
+}
+
+/* The next name of a comma-separated list, spaces trimmed; NULL at its end. */
+static const char *next_name(const char **list, size_t *size)
+{
+    const char *p = *list;
+    while (*p == ',' || *p == ' ') {
+        p++;
+    }
+    size_t n = strcspn(p, ",");
+    *list = p + n;
+    while (n > 0 && p[n - 1] == ' ') {
+        n--;
+    }
+    *size = n;
+    return n > 0 ? p : NULL;
+}
+
+nori_status nori__check_gaps(nori_findings *f, const nori__ir *ir, const char *targets,
+                             nori_error *err)
+{
+    nori__vec gaps;
+    nori__vec_init(&gaps, f->allocator);
+    nori_status status = nori__gaps_find(ir, NULL, NULL, &f->arena, &gaps, err);
+    for (size_t i = 0; i < gaps.count && status == NORI_OK; i++) {
+        const nori__gap *gap = gaps.items[i];
+        if (gap->kind != NORI__GAP_KERNEL) {
+            report(f, gap, NULL);
+        }
+    }
+    size_t size = 0;
+    const char *name, *list = targets ? targets : "";
+    while (status == NORI_OK && (name = next_name(&list, &size)) != NULL) {
+        nori__str target = {name, size};
+        /* cpu takes what it has fast kernels for and leaves the rest to reference. */
+        if (!nori__str_is(target, "reference") && !nori__str_is(target, "cpu")) {
+            status = nori__fail(err, NORI_ERROR_ARGUMENT,
+                                "target %.*s is not known, only cpu and reference are", (int)size,
+                                name);
+            break;
+        }
+        const char *copy = nori__arena_copy(&f->arena, name, size);
+        for (size_t i = 0; i < gaps.count && copy; i++) {
+            report(f, gaps.items[i], copy);
+        }
+        f->failed |= !copy;
+    }
+    nori__vec_free(&gaps);
+    return status;
+}
