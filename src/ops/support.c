@@ -33,6 +33,13 @@ static bool same_domain(nori__str s, const char *domain)
     return domain[0] ? nori__str_is(s, domain) : is_default(s);
 }
 
+/* As nori__node_resolve has it: optimizers use com.microsoft without importing it. */
+static int64_t opset_of(const nori__ir *ir, const char *domain)
+{
+    int64_t opset = nori__ir_opset(ir, domain);
+    return opset == 0 && nori__same(domain, "com.microsoft") ? 1 : opset;
+}
+
 /* The hint for a name no opset of the domain has, or NULL. */
 static const char *near_hint(scan *s, const char *op_type)
 {
@@ -167,7 +174,7 @@ static void visit_node(scan *s, const nori__node *node)
         call_function(s, f);
         return;
     }
-    int64_t opset = nori__ir_opset(s->ir, node->domain);
+    int64_t opset = opset_of(s->ir, node->domain);
     const nori__op *op = node->op ? node->op : nori__op_find(node->domain, node->op_type);
     bool runs = op && (s->can_run ? s->can_run(s->user, node) : op->reference != NULL);
     if (runs && opset > 0 && opset <= nori__opset_max(node->domain) &&
@@ -206,7 +213,7 @@ static void visit_message(scan *s, const nori__pb_function *f, const nori__pb_no
         }
     }
     if (opset == 0) { /* older files leave imports to the model */
-        opset = nori__ir_opset(s->ir, domain);
+        opset = opset_of(s->ir, domain);
     }
     const char *path =
         nori__arena_printf(s->arena, "function %.*s/%.*s#%zu (%s)", (int)f->name.n, f->name.p,

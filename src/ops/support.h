@@ -3,7 +3,7 @@
 #ifndef NORI_OPS_SUPPORT_H
 #define NORI_OPS_SUPPORT_H
 
-#include "ops/op.h"
+#include "ops/resolve.h"
 #include "ops/schema.h"
 
 typedef enum nori__gap_kind {
@@ -40,9 +40,9 @@ const char *nori__gap_text(nori__arena *arena, const nori__gap *gap);
 /* "IR version 8, opsets: ai.onnx 17 (newest known 28), ai.onnx.ml 99 (newest known 5)". */
 const char *nori__imports_text(nori__arena *arena, const nori__ir *ir);
 
-/* OK, or one UNSUPPORTED error that lists every operator that cannot run, each once, with domain,
- * opset, number of nodes and path of the first. */
-nori_status nori__require_supported(const nori__ir *ir, nori_error *err);
+/* nori__require_supported (resolve.h) with a question of the caller's own. The UNSUPPORTED error
+ * lists every operator that cannot run, each once, with domain, opset, number of nodes and path of
+ * the first. */
 nori_status nori__require_runnable(const nori__ir *ir, nori__can_run_fn can_run, void *user,
                                    nori_error *err);
 

@@ -1,4 +1,5 @@
 /* check.c: the walk over all nodes, subgraphs where their node stands, without recursion. */
+#include "ops/resolve.h"
 #include "tools/check/check_internal.h"
 
 /* The subgraph after `after` among the node's attributes; NULL after gives the first one. */
@@ -24,10 +25,10 @@ static nori_status check_node(nori_findings *f, nori__node *node, nori__arena *s
                               nori_error *err)
 {
     int64_t opset = nori__ir_opset(node->graph->ir, node->domain);
-    if (opset <= 0 || opset > nori__opset_max(node->domain)) {
+    if (opset > nori__opset_max(node->domain) || node->version == 0) {
         return NORI_OK; /* reported as a gap */
     }
-    const nori__schema *schema = nori__schema_find(node->domain, node->op_type, opset);
+    const nori__schema *schema = nori__schema_find(node->domain, node->op_type, node->version);
     if (!schema) {
         return NORI_OK;
     }
@@ -38,19 +39,6 @@ static nori_status check_node(nori_findings *f, nori__node *node, nori__arena *s
     bool good = nori__check_facts(f, node, schema);
     good &= nori__check_types(f, node, schema, known);
     return nori__check_shapes(f, node, schema, known, good, err);
-}
-
-/* Graphs as built know names alone. */
-static void find_operators(nori__ir *ir)
-{
-    for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
-        for (nori__node *n = g->first; n; n = n->next) {
-            const nori__schema *schema =
-                nori__schema_find(n->domain, n->op_type, nori__ir_opset(ir, n->domain));
-            n->op = nori__op_find(n->domain, n->op_type);
-            n->version = schema ? schema->since : 0;
-        }
-    }
 }
 
 static nori_status walk(nori_findings *f, nori__ir *ir, nori__arena *scratch, nori_error *err)
@@ -88,7 +76,7 @@ static nori_status check_all(nori_findings *f, const nori__ir *ir, const char *t
     nori__check_axes(f, ir);
     nori__ir *copy = NULL;
     NORI__TRY(nori__ir_copy(ir, &copy, err));
-    find_operators(copy);
+    nori__resolve(copy);
     nori__arena scratch;
     nori__arena_init(&scratch, f->allocator);
     nori_status status = walk(f, copy, &scratch, err);
