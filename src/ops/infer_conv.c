@@ -3,7 +3,7 @@
 #include "ops/families.h"
 #include "ops/window.h"
 
-static const nori__dim any = NORI__DIM_ANY;
+static const nori__dim any = {-1, NULL};
 
 static nori__dim in_dim(const nori__infer *c, uint32_t i, int d)
 {

@@ -1,7 +1,7 @@
 /* infer_gemm.c: shapes of matrix products. An inner size of 0 is legal (the sum is empty). */
 #include "ops/families.h"
 
-static const nori__dim any = NORI__DIM_ANY;
+static const nori__dim any = {-1, NULL};
 
 static nori_status inner_error(nori__infer *c, uint32_t a, uint32_t b, nori__dim ka, nori__dim kb)
 {

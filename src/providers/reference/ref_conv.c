@@ -16,10 +16,8 @@ typedef struct conv_job {
     int64_t positions;  /* kernel positions, all dimensions but the last */
 } conv_job;
 
-/* Kernel positions (all dimensions but the last) that fall inside the input for output row `row`:
- * offsets in an input channel and in the kernel. Returns how many. */
-static int64_t conv_places(const nori__ref_conv_work *c, int64_t row, int64_t *offsets,
-                           int64_t *places)
+int64_t nori__nn_conv_places(const nori__ref_conv_work *c, int64_t row, int64_t *offsets,
+                             int64_t *places)
 {
     int last = c->w.n - 1;
     int64_t out[NORI__SPATIAL], k[NORI__SPATIAL] = {0}, n = 0;
@@ -112,7 +110,7 @@ static void flatten_pointwise(nori__ref_conv_work *c)
             return;
         }
     }
-    c->in[0] = c->out[0] = nori__ref_product(c->in, 0, c->w.n);
+    c->in[0] = c->out[0] = nori__nn_product(c->in, 0, c->w.n);
     c->w.n = 1;
 }
 
@@ -123,22 +121,22 @@ static nori_status conv_run(nori_call *call, nori__ref_conv_work *c, nori__body 
         c->w.kernel[d] = 1; /* nothing to sum, however large the (empty) weight says it is */
     }
     int last = c->w.n - 1;
-    int64_t units = c->batch * c->made * nori__ref_product(c->out, 0, last) *
+    int64_t units = c->batch * c->made * nori__nn_product(c->out, 0, last) *
                     ((c->out[last] + BLOCK - 1) / BLOCK);
     if (units == 0) {
         return NORI_OK;
     }
-    conv_job job = {c, NULL, nori__ref_product(c->w.kernel, 0, last)};
+    conv_job job = {c, NULL, nori__nn_product(c->w.kernel, 0, last)};
     size_t bytes;
     int64_t pairs;
-    if (!nori__mul_dim(job.positions, 2 * (int64_t)nori__ref_threads(call), &pairs)) {
+    if (!nori__mul_dim(job.positions, 2 * (int64_t)nori__nn_threads(call), &pairs)) {
         return nori__no_memory(call->err);
     }
-    job.lists = nori__ref_scratch(call, pairs, sizeof *job.lists, &bytes);
+    job.lists = nori__nn_scratch(call, pairs, sizeof *job.lists, &bytes);
     if (!job.lists) {
         return nori__no_memory(call->err);
     }
-    nori__parallel_for(call->pool, nori__ref_threads(call), units, 8, body, &job);
+    nori__parallel_for(call->pool, nori__nn_threads(call), units, 8, body, &job);
     nori__release(call->allocator, job.lists, bytes);
     return NORI_OK;
 }
@@ -156,27 +154,27 @@ nori_status nori__ref_conv_u32(nori_call *call, nori__ref_conv_work *work)
 static nori_status conv_float(nori_call *call)
 {
     nori__ref_conv_work c;
-    NORI__TRY(nori__ref_need(call, 0, "X", -1));
-    NORI__TRY(nori__ref_need(call, 1, "W", -1));
+    NORI__TRY(nori__nn_need(call, 0, "X", -1));
+    NORI__TRY(nori__nn_need(call, 1, "W", -1));
     nori_type type = (nori_type)call->in[0]->type;
     if ((type != NORI_FLOAT && type != NORI_DOUBLE) || call->in[1]->type != type) {
-        return nori__ref_type_error(call, call->in[1]->type != type ? 1 : 0);
+        return nori__nn_type_error(call, call->in[1]->type != type ? 1 : 0);
     }
     NORI__TRY(nori__ref_conv_setup(call, call->in[0], call->in[1], call->out[0], &c));
-    NORI__TRY(nori__ref_count(call, 2, "B", c.made));
-    if (nori__ref_has(call, 2) && call->in[2]->type != type) {
-        return nori__ref_type_error(call, 2);
+    NORI__TRY(nori__nn_count(call, 2, "B", c.made));
+    if (nori__nn_has(call, 2) && call->in[2]->type != type) {
+        return nori__nn_type_error(call, 2);
     }
     c.x = call->in[0]->data;
     c.weight = call->in[1]->data;
-    c.bias = nori__ref_has(call, 2) && c.made ? call->in[2]->data : NULL;
+    c.bias = nori__nn_has(call, 2) && c.made ? call->in[2]->data : NULL;
     c.y = call->out[0]->data;
     return conv_run(call, &c, type == NORI_FLOAT ? conv_units_f32 : conv_units_f64);
 }
 
 nori_status nori__ref_Conv(nori_call *call)
 {
-    return nori__ref_half(call, conv_float);
+    return nori__nn_half(call, conv_float);
 }
 
 /* ---- FusedConv: a sum (input 3) and an activation follow ---- */
@@ -224,13 +222,13 @@ static nori_status activate(nori_call *call, const char *name, float *y, int64_t
 static nori_status fused(nori_call *call)
 {
     NORI__TRY(conv_float(call));
-    NORI__TRY(nori__ref_count(call, 3, "Z", call->out[0]->count));
+    NORI__TRY(nori__nn_count(call, 3, "Z", call->out[0]->count));
     if (call->out[0]->type != NORI_FLOAT ||
-        (nori__ref_has(call, 3) && call->in[3]->type != NORI_FLOAT)) {
-        return nori__ref_type_error(call, nori__ref_has(call, 3) ? 3 : 0);
+        (nori__nn_has(call, 3) && call->in[3]->type != NORI_FLOAT)) {
+        return nori__nn_type_error(call, nori__nn_has(call, 3) ? 3 : 0);
     }
     float *y = call->out[0]->data;
-    for (int64_t i = 0; nori__ref_has(call, 3) && i < call->out[0]->count; i++) {
+    for (int64_t i = 0; nori__nn_has(call, 3) && i < call->out[0]->count; i++) {
         y[i] += ((const float *)call->in[3]->data)[i];
     }
     return activate(call, nori__attr_s(call->node, "activation", ""), y, call->out[0]->count);
@@ -238,5 +236,5 @@ static nori_status fused(nori_call *call)
 
 nori_status nori__ref_ms_FusedConv(nori_call *call)
 {
-    return nori__ref_half(call, fused);
+    return nori__nn_half(call, fused);
 }

@@ -10,8 +10,8 @@ static void NAME(conv_row)(const nori__ref_conv_work *c, int64_t from, int64_t c
     int last = c->w.n - 1;
     int64_t stride = c->w.stride[last], width = c->in[last], kw = c->w.kernel[last];
     int64_t per_group = c->channels / c->group;
-    int64_t x_channel = nori__ref_product(c->in, 0, c->w.n);
-    int64_t w_channel = nori__ref_product(c->w.kernel, 0, c->w.n);
+    int64_t x_channel = nori__nn_product(c->in, 0, c->w.n);
+    int64_t w_channel = nori__nn_product(c->w.kernel, 0, c->w.n);
     for (int64_t ic = 0; ic < per_group; ic++, x += x_channel, weight += w_channel) {
         for (int64_t p = 0; p < n_off; p++) {
             const T *row = x + offsets[p];
@@ -48,10 +48,10 @@ static void NAME(conv_units)(void *user, int64_t begin, int64_t end, int thread)
     const conv_job *job = user;
     const nori__ref_conv_work *c = job->c;
     int last = c->w.n - 1;
-    int64_t rows = nori__ref_product(c->out, 0, last), blocks = (c->out[last] + BLOCK - 1) / BLOCK;
-    int64_t x_image = c->channels * nori__ref_product(c->in, 0, c->w.n);
+    int64_t rows = nori__nn_product(c->out, 0, last), blocks = (c->out[last] + BLOCK - 1) / BLOCK;
+    int64_t x_image = c->channels * nori__nn_product(c->in, 0, c->w.n);
     int64_t x_group = x_image / c->group;
-    int64_t w_out = c->channels / c->group * nori__ref_product(c->w.kernel, 0, c->w.n);
+    int64_t w_out = c->channels / c->group * nori__nn_product(c->w.kernel, 0, c->w.n);
     int64_t *offsets = job->lists + (size_t)thread * 2 * (size_t)job->positions;
     int64_t *places = offsets + job->positions;
     int64_t seen = -1, n_off = 0;
@@ -59,7 +59,7 @@ static void NAME(conv_units)(void *user, int64_t begin, int64_t end, int thread)
         int64_t block = u % blocks, row = u / blocks % rows, o = u / blocks / rows;
         int64_t m = o % c->made, image = o / c->made;
         if (row != seen) {
-            n_off = conv_places(c, row, offsets, places);
+            n_off = nori__nn_conv_places(c, row, offsets, places);
             seen = row;
         }
         ACC acc[BLOCK];

@@ -89,24 +89,24 @@ static nori_status transpose_setup(nori_call *call, nori__ref_conv_work *c)
             c->w.kernel[d] = 1;
         }
     }
-    return nori__ref_count(call, 2, "B", c->made);
+    return nori__nn_count(call, 2, "B", c->made);
 }
 
 static nori_status transpose_run(nori_call *call, const nori__ref_conv_work *c, nori__body body)
 {
-    int last = c->w.n - 1, threads = nori__ref_threads(call);
-    int64_t units = c->batch * c->made * nori__ref_product(c->out, 0, last);
+    int last = c->w.n - 1, threads = nori__nn_threads(call);
+    int64_t units = c->batch * c->made * nori__nn_product(c->out, 0, last);
     if (call->out[0]->count == 0) {
         return NORI_OK;
     }
-    transpose_job job = {c, NULL, nori__ref_product(c->w.kernel, 0, last), NULL};
+    transpose_job job = {c, NULL, nori__nn_product(c->w.kernel, 0, last), NULL};
     size_t list_bytes = 0, acc_bytes = 0;
     int64_t pairs, sums;
     nori_status status = NORI_OK;
     if (nori__mul_dim(job.positions, 2 * (int64_t)threads, &pairs) &&
         nori__mul_dim(c->out[last], threads, &sums)) {
-        job.lists = nori__ref_scratch(call, pairs, sizeof *job.lists, &list_bytes);
-        job.acc = nori__ref_scratch(call, sums, sizeof *job.acc, &acc_bytes);
+        job.lists = nori__nn_scratch(call, pairs, sizeof *job.lists, &list_bytes);
+        job.acc = nori__nn_scratch(call, sums, sizeof *job.acc, &acc_bytes);
     }
     if (job.lists && job.acc) {
         nori__parallel_for(call->pool, threads, units, 4, body, &job);
@@ -121,26 +121,26 @@ static nori_status transpose_run(nori_call *call, const nori__ref_conv_work *c, 
 static nori_status conv_transpose(nori_call *call)
 {
     nori__ref_conv_work c;
-    NORI__TRY(nori__ref_need(call, 0, "X", -1));
-    NORI__TRY(nori__ref_need(call, 1, "W", -1));
+    NORI__TRY(nori__nn_need(call, 0, "X", -1));
+    NORI__TRY(nori__nn_need(call, 1, "W", -1));
     nori_type type = (nori_type)call->in[0]->type;
     for (uint32_t i = 0; i < 3; i++) {
-        if (nori__ref_has(call, i) &&
+        if (nori__nn_has(call, i) &&
             (call->in[i]->type != type || (type != NORI_FLOAT && type != NORI_DOUBLE))) {
-            return nori__ref_type_error(call, i);
+            return nori__nn_type_error(call, i);
         }
     }
     NORI__TRY(transpose_setup(call, &c));
     c.x = call->in[0]->data;
     c.weight = call->in[1]->data;
-    c.bias = nori__ref_has(call, 2) ? call->in[2]->data : NULL;
+    c.bias = nori__nn_has(call, 2) ? call->in[2]->data : NULL;
     c.y = call->out[0]->data;
     return transpose_run(call, &c, type == NORI_FLOAT ? transpose_units_f32 : transpose_units_f64);
 }
 
 nori_status nori__ref_ConvTranspose(nori_call *call)
 {
-    return nori__ref_half(call, conv_transpose);
+    return nori__nn_half(call, conv_transpose);
 }
 
 /* ---- Col2Im: [N, C * block, L] summed into [N, C, image...] ---- */
@@ -175,17 +175,17 @@ static nori_status col2im(nori_call *call)
 {
     nori__window w;
     int64_t blocks[NORI__SPATIAL] = {0}, k[NORI__SPATIAL] = {0};
-    NORI__TRY(nori__ref_need(call, 0, "input", 3));
-    NORI__TRY(nori__ref_need(call, 1, "image_shape", 1));
-    NORI__TRY(nori__ref_need(call, 2, "block_shape", 1));
-    NORI__TRY(nori__ref_count(call, 2, "block_shape", call->out[0]->rank - 2));
+    NORI__TRY(nori__nn_need(call, 0, "input", 3));
+    NORI__TRY(nori__nn_need(call, 1, "image_shape", 1));
+    NORI__TRY(nori__nn_need(call, 2, "block_shape", 1));
+    NORI__TRY(nori__nn_count(call, 2, "block_shape", call->out[0]->rank - 2));
     NORI__TRY(col2im_setup(call, &w, blocks));
     const double *x = call->in[0]->data;
     double *y = call->out[0]->data;
     const int64_t *image = call->out[0]->dims + 2;
-    int64_t plane = nori__ref_product(image, 0, w.n), total = call->in[0]->dims[2];
+    int64_t plane = nori__nn_product(image, 0, w.n), total = call->in[0]->dims[2];
     int64_t rows = call->in[0]->dims[0] * call->in[0]->dims[1];
-    int64_t size = nori__ref_product(w.kernel, 0, w.n);
+    int64_t size = nori__nn_product(w.kernel, 0, w.n);
     for (int64_t i = 0; i < call->out[0]->count; i++) {
         y[i] = 0;
     }
@@ -216,5 +216,5 @@ static nori_status col2im(nori_call *call)
 
 nori_status nori__ref_Col2Im(nori_call *call)
 {
-    return nori__ref_double(call, 1u | 1u << 16, col2im);
+    return nori__nn_double(call, 1u | 1u << 16, col2im);
 }

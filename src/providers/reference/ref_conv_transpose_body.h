@@ -24,9 +24,9 @@ static void NAME(transpose_units)(void *user, int64_t begin, int64_t end, int th
     const transpose_job *job = user;
     const nori__ref_conv_work *c = job->c;
     int last = c->w.n - 1;
-    int64_t rows = nori__ref_product(c->out, 0, last), out = c->out[last];
-    int64_t x_channel = nori__ref_product(c->in, 0, c->w.n);
-    int64_t w_made = nori__ref_product(c->w.kernel, 0, c->w.n);
+    int64_t rows = nori__nn_product(c->out, 0, last), out = c->out[last];
+    int64_t x_channel = nori__nn_product(c->in, 0, c->w.n);
+    int64_t w_made = nori__nn_product(c->w.kernel, 0, c->w.n);
     int64_t per_group = c->channels / c->group, made = c->made / c->group;
     int64_t *offsets = job->lists + (size_t)thread * 2 * (size_t)job->positions;
     int64_t *places = offsets + job->positions;

@@ -38,9 +38,9 @@
 static void product_run(nori_call *call, const nori__ref_product_work *work, nori__body body)
 {
     nori__ref_product_work p = *work;
-    int64_t units = nori__ref_product(p.batch, 0, p.n_batch) * p.m * ((p.n + BLOCK - 1) / BLOCK);
+    int64_t units = nori__nn_product(p.batch, 0, p.n_batch) * p.m * ((p.n + BLOCK - 1) / BLOCK);
     if (units > 0) {
-        nori__parallel_for(call->pool, nori__ref_threads(call), units, 4, body, &p);
+        nori__parallel_for(call->pool, nori__nn_threads(call), units, 4, body, &p);
     }
 }
 
@@ -68,7 +68,7 @@ void nori__ref_product_u64(nori_call *call, const nori__ref_product_work *work)
 static bool batch_strides(const nori_tensor *t, nori__ref_product_work *p, int64_t *strides)
 {
     int own = t->rank > 2 ? t->rank - 2 : 0;
-    int64_t step = t->rank > 1 ? nori__ref_product(t->dims, t->rank - 2, t->rank) : 0;
+    int64_t step = t->rank > 1 ? nori__nn_product(t->dims, t->rank - 2, t->rank) : 0;
     for (int d = p->n_batch - 1; d >= 0; d--) {
         int mine = d - (p->n_batch - own);
         strides[d] = 0;
@@ -127,9 +127,9 @@ static nori_status product_integer(nori_call *call, nori__ref_product_work *p)
     const nori_tensor *a = call->in[0], *b = call->in[1];
     nori_tensor *y = call->out[0];
     size_t na, nb, ny;
-    uint64_t *wa = nori__ref_scratch(call, a->count, 8, &na);
-    uint64_t *wb = nori__ref_scratch(call, b->count, 8, &nb);
-    uint64_t *wy = nori__ref_scratch(call, y->count, 8, &ny);
+    uint64_t *wa = nori__nn_scratch(call, a->count, 8, &na);
+    uint64_t *wb = nori__nn_scratch(call, b->count, 8, &nb);
+    uint64_t *wy = nori__nn_scratch(call, y->count, 8, &ny);
     nori_status status = NORI_OK;
     if (wa && wb && wy) {
         for (int64_t i = 0; i < a->count; i++) {
@@ -158,7 +158,7 @@ static nori_status product_any(nori_call *call, nori__ref_product_work *p)
 {
     nori_type type = (nori_type)call->in[0]->type;
     if (call->in[1]->type != type || call->out[0]->type != type) {
-        return nori__ref_type_error(call, 1);
+        return nori__nn_type_error(call, 1);
     }
     if (type == NORI_FLOAT) {
         nori__ref_product_f32(call, p);
@@ -168,7 +168,7 @@ static nori_status product_any(nori_call *call, nori__ref_product_work *p)
                type == NORI_UINT64) {
         return product_integer(call, p);
     } else {
-        return nori__ref_type_error(call, 0);
+        return nori__nn_type_error(call, 0);
     }
     return NORI_OK;
 }
@@ -176,15 +176,15 @@ static nori_status product_any(nori_call *call, nori__ref_product_work *p)
 static nori_status matmul(nori_call *call)
 {
     nori__ref_product_work p;
-    NORI__TRY(nori__ref_need(call, 0, "A", -1));
-    NORI__TRY(nori__ref_need(call, 1, "B", -1));
+    NORI__TRY(nori__nn_need(call, 0, "A", -1));
+    NORI__TRY(nori__nn_need(call, 1, "B", -1));
     NORI__TRY(nori__ref_product_setup(call, call->in[0], call->in[1], call->out[0], &p));
     return product_any(call, &p);
 }
 
 nori_status nori__ref_MatMul(nori_call *call)
 {
-    return nori__ref_half(call, matmul);
+    return nori__nn_half(call, matmul);
 }
 
 /* ---- Gemm ---- */
@@ -208,7 +208,7 @@ static nori_status addend_strides(nori_call *call, const nori__ref_product_work 
 static void add_f32(nori_call *call, const nori__ref_product_work *p, int64_t row, int64_t col)
 {
     float *y = call->out[0]->data;
-    const float *c = nori__ref_has(call, 2) ? call->in[2]->data : NULL;
+    const float *c = nori__nn_has(call, 2) ? call->in[2]->data : NULL;
     double alpha = (double)nori__attr_f(call->node, "alpha", 1);
     double beta = (double)nori__attr_f(call->node, "beta", 1);
     for (int64_t m = 0; m < p->m; m++) {
@@ -222,7 +222,7 @@ static void add_f32(nori_call *call, const nori__ref_product_work *p, int64_t ro
 static void add_any(nori_call *call, const nori__ref_product_work *p, int64_t row, int64_t col)
 {
     nori_tensor *y = call->out[0];
-    const nori_tensor *c = nori__ref_has(call, 2) ? call->in[2] : NULL;
+    const nori_tensor *c = nori__nn_has(call, 2) ? call->in[2] : NULL;
     double alpha = (double)nori__attr_f(call->node, "alpha", 1);
     double beta = (double)nori__attr_f(call->node, "beta", 1);
     bool plain = alpha == 1 && beta == 1 && !is_float((nori_type)y->type);
@@ -242,8 +242,8 @@ static void add_any(nori_call *call, const nori__ref_product_work *p, int64_t ro
 static nori_status gemm(nori_call *call)
 {
     nori__ref_product_work p = {0};
-    NORI__TRY(nori__ref_need(call, 0, "A", 2));
-    NORI__TRY(nori__ref_need(call, 1, "B", 2));
+    NORI__TRY(nori__nn_need(call, 0, "A", 2));
+    NORI__TRY(nori__nn_need(call, 1, "B", 2));
     const int64_t *a = call->in[0]->dims, *b = call->in[1]->dims;
     bool ta = nori__attr_i(call->node, "transA", 0) != 0;
     bool tb = nori__attr_i(call->node, "transB", 0) != 0;
@@ -262,10 +262,10 @@ static nori_status gemm(nori_call *call)
                           (long long)p.k, (long long)b[tb]);
     }
     int64_t row = 0, col = 0;
-    if (nori__ref_has(call, 2)) {
+    if (nori__nn_has(call, 2)) {
         NORI__TRY(addend_strides(call, &p, &row, &col));
         if (call->in[2]->type != call->in[0]->type) {
-            return nori__ref_type_error(call, 2);
+            return nori__nn_type_error(call, 2);
         }
     }
     NORI__TRY(product_any(call, &p));
@@ -279,5 +279,5 @@ static nori_status gemm(nori_call *call)
 
 nori_status nori__ref_Gemm(nori_call *call)
 {
-    return nori__ref_half(call, gemm);
+    return nori__nn_half(call, gemm);
 }

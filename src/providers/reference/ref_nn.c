@@ -3,7 +3,7 @@
 
 #include "base/half.h"
 
-void nori__ref_load_f64(const nori_tensor *t, int64_t from, int64_t count, double *out)
+void nori__nn_load_f64(const nori_tensor *t, int64_t from, int64_t count, double *out)
 {
     if (t->type == NORI_DOUBLE) {
         if (count > 0) {
@@ -21,7 +21,7 @@ void nori__ref_load_f64(const nori_tensor *t, int64_t from, int64_t count, doubl
     }
 }
 
-void nori__ref_load_f32(const nori_tensor *t, int64_t from, int64_t count, float *out)
+void nori__nn_load_f32(const nori_tensor *t, int64_t from, int64_t count, float *out)
 {
     if (t->type == NORI_FLOAT) {
         if (count > 0) {
@@ -44,7 +44,7 @@ void nori__ref_load_f32(const nori_tensor *t, int64_t from, int64_t count, float
     }
 }
 
-void nori__ref_load_u32(const nori_tensor *t, int64_t from, int64_t count, uint32_t *out)
+void nori__nn_load_u32(const nori_tensor *t, int64_t from, int64_t count, uint32_t *out)
 {
     if (t->type == NORI_UINT8) {
         const uint8_t *p = (const uint8_t *)t->data + from;
@@ -63,7 +63,7 @@ void nori__ref_load_u32(const nori_tensor *t, int64_t from, int64_t count, uint3
     }
 }
 
-void nori__ref_store_f64(nori_tensor *t, int64_t from, int64_t count, const double *in)
+void nori__nn_store_f64(nori_tensor *t, int64_t from, int64_t count, const double *in)
 {
     if (t->type == NORI_DOUBLE) {
         if (count > 0) {
@@ -86,7 +86,7 @@ void nori__ref_store_f64(nori_tensor *t, int64_t from, int64_t count, const doub
     }
 }
 
-void nori__ref_store_f32(nori_tensor *t, int64_t from, int64_t count, const float *in)
+void nori__nn_store_f32(nori_tensor *t, int64_t from, int64_t count, const float *in)
 {
     if (t->type == NORI_FLOAT) {
         if (count > 0) {
@@ -137,9 +137,9 @@ static nori_status convert_in(const nori_call *call, nori_type work, uint32_t in
                                    call->err));
         in[i] = t;
         if (work == NORI_FLOAT) {
-            nori__ref_load_f32(call->in[i], 0, t->count, t->data);
+            nori__nn_load_f32(call->in[i], 0, t->count, t->data);
         } else {
-            nori__ref_load_f64(call->in[i], 0, t->count, t->data);
+            nori__nn_load_f64(call->in[i], 0, t->count, t->data);
         }
     }
     return NORI_OK;
@@ -181,9 +181,9 @@ static nori_status run_as(nori_call *call, nori_type work, uint32_t ints, nori__
     for (uint32_t i = 0; i < call->n_out; i++) {
         if (out[i] && out[i] != call->out[i]) {
             if (status == NORI_OK && work == NORI_FLOAT) {
-                nori__ref_store_f32(call->out[i], 0, out[i]->count, out[i]->data);
+                nori__nn_store_f32(call->out[i], 0, out[i]->count, out[i]->data);
             } else if (status == NORI_OK) {
-                nori__ref_store_f64(call->out[i], 0, out[i]->count, out[i]->data);
+                nori__nn_store_f64(call->out[i], 0, out[i]->count, out[i]->data);
             }
             nori_tensor_free(out[i]);
         }
@@ -197,7 +197,7 @@ static nori_status run_as(nori_call *call, nori_type work, uint32_t ints, nori__
     return status;
 }
 
-nori_status nori__ref_half(nori_call *call, nori__run_fn body)
+nori_status nori__nn_half(nori_call *call, nori__run_fn body)
 {
     bool any = false;
     for (uint32_t i = 0; i < call->n_in; i++) {
@@ -209,16 +209,16 @@ nori_status nori__ref_half(nori_call *call, nori__run_fn body)
     return any ? run_as(call, NORI_FLOAT, 0, body) : body(call);
 }
 
-nori_status nori__ref_double(nori_call *call, uint32_t ints, nori__run_fn body)
+nori_status nori__nn_double(nori_call *call, uint32_t ints, nori__run_fn body)
 {
     return run_as(call, NORI_DOUBLE, ints, body);
 }
 
 /* ---- checks ---- */
 
-nori_status nori__ref_need(const nori_call *call, uint32_t i, const char *name, int rank)
+nori_status nori__nn_need(const nori_call *call, uint32_t i, const char *name, int rank)
 {
-    if (!nori__ref_has(call, i)) {
+    if (!nori__nn_has(call, i)) {
         return nori__fail(call->err, NORI_ERROR_DATA, "input %u (%s) is missing", i, name);
     }
     if (rank >= 0 && call->in[i]->rank != rank) {
@@ -228,17 +228,17 @@ nori_status nori__ref_need(const nori_call *call, uint32_t i, const char *name, 
     return NORI_OK;
 }
 
-nori_status nori__ref_type_error(const nori_call *call, uint32_t i)
+nori_status nori__nn_type_error(const nori_call *call, uint32_t i)
 {
     return nori__fail(call->err, NORI_ERROR_DATA, "input %u is of type %s, which %s does not take",
-                      i, nori__ref_has(call, i) ? nori_type_name((nori_type)call->in[i]->type)
+                      i, nori__nn_has(call, i) ? nori_type_name((nori_type)call->in[i]->type)
                                                 : "(absent)",
                       call->node->op_type);
 }
 
-nori_status nori__ref_count(const nori_call *call, uint32_t i, const char *name, int64_t count)
+nori_status nori__nn_count(const nori_call *call, uint32_t i, const char *name, int64_t count)
 {
-    if (nori__ref_has(call, i) && call->in[i]->count != count) {
+    if (nori__nn_has(call, i) && call->in[i]->count != count) {
         return nori__fail(call->err, NORI_ERROR_DATA,
                           "input %u (%s) has %lld elements, expected %lld", i, name,
                           (long long)call->in[i]->count, (long long)count);
@@ -246,7 +246,7 @@ nori_status nori__ref_count(const nori_call *call, uint32_t i, const char *name,
     return NORI_OK;
 }
 
-void *nori__ref_scratch(const nori_call *call, int64_t count, size_t size, size_t *bytes)
+void *nori__nn_scratch(const nori_call *call, int64_t count, size_t size, size_t *bytes)
 {
     if (count < 0 || (uint64_t)count > SIZE_MAX || !nori__mul_size((size_t)count, size, bytes)) {
         *bytes = 0;
@@ -255,7 +255,7 @@ void *nori__ref_scratch(const nori_call *call, int64_t count, size_t size, size_
     return nori__alloc(call->allocator, *bytes);
 }
 
-void nori__ref_range(nori_type type, double *low, double *high)
+void nori__nn_range(nori_type type, double *low, double *high)
 {
     static const struct {
         nori_type type;

@@ -2,8 +2,8 @@
  * normalisation, resizing, recurrence, attention) share.
  *
  * A kernel is written for FLOAT or DOUBLE, or both by including its body twice; half types reach it
- * through nori__ref_half, and kernels written for DOUBLE alone get everything through
- * nori__ref_double. Both convert inputs and outputs around the call, so that results are rounded
+ * through nori__nn_half, and kernels written for DOUBLE alone get everything through
+ * nori__nn_double. Both convert inputs and outputs around the call, so that results are rounded
  * once. */
 #ifndef NORI_PROVIDERS_REFERENCE_REF_NN_H
 #define NORI_PROVIDERS_REFERENCE_REF_NN_H
@@ -12,42 +12,42 @@
 #include "ops/window.h"
 
 /* Runs body with FLOAT16 and BFLOAT16 inputs and outputs as FLOAT; the call itself where none is. */
-nori_status nori__ref_half(nori_call *call, nori__run_fn body);
+nori_status nori__nn_half(nori_call *call, nori__run_fn body);
 /* Runs body with every float input and output as DOUBLE. Bit i of ints: input i, and bit 16 + i:
  * output i, becomes DOUBLE even if it is an integer. */
-nori_status nori__ref_double(nori_call *call, uint32_t ints, nori__run_fn body);
+nori_status nori__nn_double(nori_call *call, uint32_t ints, nori__run_fn body);
 
 /* Elements of a tensor as double, float, or int32 bits, whatever its type. */
-void nori__ref_load_f64(const nori_tensor *t, int64_t from, int64_t count, double *out);
-void nori__ref_load_f32(const nori_tensor *t, int64_t from, int64_t count, float *out);
-void nori__ref_load_u32(const nori_tensor *t, int64_t from, int64_t count, uint32_t *out);
-void nori__ref_store_f64(nori_tensor *t, int64_t from, int64_t count, const double *in);
-void nori__ref_store_f32(nori_tensor *t, int64_t from, int64_t count, const float *in);
+void nori__nn_load_f64(const nori_tensor *t, int64_t from, int64_t count, double *out);
+void nori__nn_load_f32(const nori_tensor *t, int64_t from, int64_t count, float *out);
+void nori__nn_load_u32(const nori_tensor *t, int64_t from, int64_t count, uint32_t *out);
+void nori__nn_store_f64(nori_tensor *t, int64_t from, int64_t count, const double *in);
+void nori__nn_store_f32(nori_tensor *t, int64_t from, int64_t count, const float *in);
 
-static inline bool nori__ref_has(const nori_call *call, uint32_t i)
+static inline bool nori__nn_has(const nori_call *call, uint32_t i)
 {
     return i < call->n_in && call->in[i];
 }
-static inline bool nori__ref_wants(const nori_call *call, uint32_t i)
+static inline bool nori__nn_wants(const nori_call *call, uint32_t i)
 {
     return i < call->n_out && call->out[i];
 }
-static inline int nori__ref_threads(const nori_call *call)
+static inline int nori__nn_threads(const nori_call *call)
 {
     return call->threads > 0 ? call->threads : nori__pool_threads(call->pool);
 }
 
 /* Errors of type DATA that say input, found and expected. rank -1: any. */
-nori_status nori__ref_need(const nori_call *call, uint32_t i, const char *name, int rank);
-nori_status nori__ref_type_error(const nori_call *call, uint32_t i);
+nori_status nori__nn_need(const nori_call *call, uint32_t i, const char *name, int rank);
+nori_status nori__nn_type_error(const nori_call *call, uint32_t i);
 /* in[i] (if there) must have count elements. */
-nori_status nori__ref_count(const nori_call *call, uint32_t i, const char *name, int64_t count);
+nori_status nori__nn_count(const nori_call *call, uint32_t i, const char *name, int64_t count);
 
 /* Scratch of count * size bytes from the call's allocator; *bytes is for nori__release. */
-void *nori__ref_scratch(const nori_call *call, int64_t count, size_t size, size_t *bytes);
+void *nori__nn_scratch(const nori_call *call, int64_t count, size_t size, size_t *bytes);
 
 /* Wraps: exact where the tensor exists, 0 where any is 0. */
-static inline int64_t nori__ref_product(const int64_t *dims, int from, int to)
+static inline int64_t nori__nn_product(const int64_t *dims, int from, int to)
 {
     uint64_t n = 1;
     for (int d = from; d < to; d++) {
@@ -57,11 +57,11 @@ static inline int64_t nori__ref_product(const int64_t *dims, int from, int to)
 }
 
 /* Saturates a value that is already rounded to the range of an 8- or 16-bit integer type. */
-static inline double nori__ref_clamp(double v, double low, double high)
+static inline double nori__nn_clamp(double v, double low, double high)
 {
     return v < low ? low : v > high ? high : v;
 }
-void nori__ref_range(nori_type type, double *low, double *high);
+void nori__nn_range(nori_type type, double *low, double *high);
 
 /* ---- convolution (ref_conv.c) ---- */
 
@@ -78,6 +78,11 @@ nori_status nori__ref_conv_setup(nori_call *call, const nori_tensor *x, const no
                                  const nori_tensor *y, nori__ref_conv_work *work);
 nori_status nori__ref_conv_f32(nori_call *call, nori__ref_conv_work *work);
 nori_status nori__ref_conv_u32(nori_call *call, nori__ref_conv_work *work);
+
+/* Kernel positions (all dimensions but the last) that fall inside the input for output row `row`:
+ * offsets in an input channel and in the kernel. Returns how many. */
+int64_t nori__nn_conv_places(const nori__ref_conv_work *c, int64_t row, int64_t *offsets,
+                             int64_t *places);
 
 /* ---- matrix products (ref_gemm.c) ---- */
 
