@@ -1,0 +1,37 @@
+/* passes.c: the list of passes and the loop that runs them. */
+#include "passes/passes.h"
+
+#define MAX_ROUNDS 4
+
+static const nori__pass passes[] = {
+    {"fold", 1, nori__pass_fold},
+    {"identity", 1, nori__pass_identity},
+    {"dead", 1, nori__pass_dead},
+};
+
+const nori__pass *nori__pass_at(size_t index)
+{
+    return index < NORI__COUNT(passes) ? &passes[index] : NULL;
+}
+
+nori_status nori__passes_run(nori__ir *ir, int level, nori_error *err)
+{
+    NORI__TRY(nori__infer_graph(ir, err));
+    bool changed = level > 0;
+    for (int round = 0; changed && round < MAX_ROUNDS; round++) {
+        changed = false;
+        for (size_t i = 0; i < NORI__COUNT(passes); i++) {
+            if (passes[i].level <= level) {
+                nori_status s = passes[i].run(ir, &changed, err);
+                if (s != NORI_OK) {
+                    nori__where(err, "pass %s", passes[i].name);
+                    return s;
+                }
+            }
+        }
+        if (changed) {
+            NORI__TRY(nori__infer_graph(ir, err));
+        }
+    }
+    return NORI_OK;
+}

@@ -1,0 +1,25 @@
+/* passes.h: rewrites of the compiled copy that stay within standard ONNX. Every pass leaves a valid
+ * graph; docs/add_pass.md shows how to add one. */
+#ifndef NORI_PASSES_PASSES_H
+#define NORI_PASSES_PASSES_H
+
+#include "ops/resolve.h"
+
+typedef struct nori__pass {
+    const char *name;
+    int level; /* runs at this optimization level and above */
+    nori_status (*run)(nori__ir *ir, bool *changed, nori_error *err);
+} nori__pass;
+
+/* Passes in order; NULL past the last. */
+const nori__pass *nori__pass_at(size_t index);
+
+/* Infers, then runs the passes of the level over and over until nothing changes (at most a few
+ * rounds), inferring again after each round that changed something. */
+nori_status nori__passes_run(nori__ir *ir, int level, nori_error *err);
+
+nori_status nori__pass_fold(nori__ir *ir, bool *changed, nori_error *err);
+nori_status nori__pass_identity(nori__ir *ir, bool *changed, nori_error *err);
+nori_status nori__pass_dead(nori__ir *ir, bool *changed, nori_error *err);
+
+#endif

@@ -1,0 +1,28 @@
+/* providers.c: the list of built-in providers. */
+#include "providers/providers.h"
+
+/* The reference kernel runs what nobody else takes, so its provider need not offer any. */
+const nori_provider nori__reference_provider = {
+    .size = sizeof(nori_provider),
+    .name = "reference",
+    .description = "plain C, every operator, double accumulation: the yardstick",
+};
+
+static const nori__builtin builtins[] = {
+    {&nori__reference_provider, NULL},
+};
+
+const nori__builtin *nori__builtin_find(const char *name)
+{
+    for (size_t i = 0; i < NORI__COUNT(builtins); i++) {
+        if (nori__same(builtins[i].provider->name, name)) {
+            return &builtins[i];
+        }
+    }
+    return NULL;
+}
+
+const nori_provider *nori_provider_at(size_t index)
+{
+    return index < NORI__COUNT(builtins) ? builtins[index].provider : NULL;
+}

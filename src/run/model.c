@@ -1,0 +1,390 @@
+/* model.c: loading: file to messages to graph, and what callers may ask of a model. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ops/resolve.h"
+#include "run/run.h"
+
+void nori_load_options_default(nori_load_options *options)
+{
+    *options = (nori_load_options){.size = sizeof(*options)};
+}
+
+void nori__source_release(nori__source *s)
+{
+    if (!s || atomic_fetch_sub(&s->refs, 1) != 1) {
+        return;
+    }
+    nori__external_free(s->external);
+    nori__arena_free(&s->arena);
+    nori__map_close(&s->file);
+    nori__release(s->allocator, s, sizeof(*s));
+}
+
+void nori_model_free(nori_model *model)
+{
+    if (!model) {
+        return;
+    }
+    const nori_allocator *a = model->source->allocator;
+    nori__ir_free(model->ir);
+    nori__source_release(model->source);
+    nori__release(a, model, sizeof(*model));
+}
+
+const nori__ir *nori__model_ir(const nori_model *model)
+{
+    return model->ir;
+}
+
+nori_status nori__describe_values(nori__arena *arena, nori__value *const *values, size_t count,
+                                  nori_value_info **out, nori_error *err)
+{
+    nori_value_info *list = nori__arena_array(arena, count + 1, sizeof(*list));
+    *out = list;
+    for (size_t i = 0; list && i < count; i++) {
+        const nori__type *t = &values[i]->type;
+        size_t rank = t->rank > 0 ? (size_t)t->rank : 0;
+        int64_t *dims = nori__arena_array(arena, rank + 1, sizeof(*dims));
+        const char **names = nori__arena_array(arena, rank + 1, sizeof(*names));
+        if (!dims || !names) {
+            return nori__no_memory(err);
+        }
+        for (size_t d = 0; d < rank; d++) {
+            dims[d] = t->dims[d].value;
+            names[d] = t->dims[d].name;
+        }
+        list[i] = (nori_value_info){
+            .name = values[i]->name,
+            .kind = (nori_kind)t->kind,
+            .type = (nori_type)t->elem,
+            .rank = t->kind == NORI_KIND_TENSOR ? t->rank : -1,
+            .dims = dims,
+            .dim_names = names,
+            .optional = values[i]->constant != NULL,
+        };
+    }
+    return list ? NORI_OK : nori__no_memory(err);
+}
+
+/* ---- loading ---- */
+
+typedef struct loading {
+    nori_load_options options;
+    nori__source *source;
+    nori__pb_report report;
+    nori_error *err;
+} loading;
+
+static nori_status new_source(loading *l, nori_env *env, const char *path)
+{
+    const nori_allocator *a = nori__env_allocator(env);
+    nori__source *s = nori__alloc_zero(a, sizeof(*s));
+    if (!s) {
+        return nori__no_memory(l->err);
+    }
+    atomic_init(&s->refs, 1);
+    s->env = env;
+    s->allocator = a;
+    nori__arena_init(&s->arena, a);
+    l->source = s;
+    s->path = nori__arena_text(&s->arena, path);
+    return s->path ? NORI_OK : nori__no_memory(l->err);
+}
+
+/* "a/b/c" becomes "a/b", "c" becomes ".". */
+static char *folder_of(nori__arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash) {
+        return nori__arena_text(arena, ".");
+    }
+    return slash == path ? nori__arena_text(arena, "/")
+                         : nori__arena_copy(arena, path, (size_t)(slash - path));
+}
+
+static nori_status open_external(loading *l, const char *base_dir)
+{
+    nori__source *s = l->source;
+    char *real = s->path[0] ? realpath(s->path, NULL) : NULL;
+    char *real_dir = real ? folder_of(&s->arena, real) : NULL;
+    free(real);
+    return nori__external_create(s->allocator, base_dir, real_dir, l->options.allow_outside,
+                                 &s->external, l->err);
+}
+
+/* Things that are odd but readable: warnings, or errors when strict. */
+static nori_status judge_version(loading *l, nori__ir *ir)
+{
+    char text[320] = "";
+    if (ir->ir_version > NORI__IR_VERSION_MAX) {
+        snprintf(text, sizeof(text),
+                 "the file says IR version %lld, the newest known here is %d; it was read as that",
+                 (long long)ir->ir_version, NORI__IR_VERSION_MAX);
+        if (l->options.strict) {
+            return nori__fail(l->err, NORI_ERROR_MODEL, "%s (refused, as strict was asked)", text);
+        }
+        if (nori__ir_warn(ir, "%s", text) != NORI_OK) {
+            return nori__no_memory(l->err);
+        }
+    }
+    if (l->report.unknown_fields > 0) {
+        snprintf(text, sizeof(text),
+                 "%zu unknown field%s; the first is number %u of %s at byte %llu; kept on saving",
+                 l->report.unknown_fields, l->report.unknown_fields == 1 ? "" : "s",
+                 l->report.first_number, l->report.first_message,
+                 (unsigned long long)l->report.first_offset);
+        if (l->options.strict) {
+            nori_status s = nori__fail(l->err, NORI_ERROR_MODEL, "%s (refused, as strict was asked)",
+                                       text);
+            nori__offset(l->err, l->report.first_offset);
+            return s;
+        }
+        if (nori__ir_warn(ir, "%s", text) != NORI_OK) {
+            return nori__no_memory(l->err);
+        }
+    }
+    return NORI_OK;
+}
+
+static nori_status finish(loading *l, nori_model **out)
+{
+    nori__source *s = l->source;
+    nori_model *m = nori__alloc_zero(s->allocator, sizeof(*m));
+    if (!m) {
+        return nori__no_memory(l->err);
+    }
+    nori_status status = nori__ir_build(s->allocator, s->pb, s->external, &m->ir, l->err);
+    if (status != NORI_OK) {
+        nori__release(s->allocator, m, sizeof(*m));
+        return status;
+    }
+    m->source = s;
+    nori__resolve(m->ir);
+    nori__graph *g = m->ir->main;
+    nori__arena *arena = &m->ir->arena;
+    nori__str name = s->pb->producer_name, version = s->pb->producer_version;
+    m->producer = nori__arena_printf(arena, "%.*s%s%.*s", (int)(name.n < 200 ? name.n : 200),
+                                     name.n ? name.p : "", version.n ? " " : "",
+                                     (int)(version.n < 200 ? version.n : 200),
+                                     version.n ? version.p : "");
+    m->n_inputs = g->input_count;
+    m->n_outputs = g->output_count;
+    status = m->producer ? judge_version(l, m->ir) : nori__no_memory(l->err);
+    if (status == NORI_OK) {
+        status = nori__describe_values(arena, g->inputs, m->n_inputs, &m->inputs, l->err);
+    }
+    if (status == NORI_OK) {
+        status = nori__describe_values(arena, g->outputs, m->n_outputs, &m->outputs, l->err);
+    }
+    if (status != NORI_OK) {
+        m->source = NULL;
+        nori__ir_free(m->ir);
+        nori__release(s->allocator, m, sizeof(*m));
+        return status;
+    }
+    for (size_t i = 0; i < m->ir->warnings.count; i++) {
+        nori__env_log(s->env, NORI_LOG_WARNING, "%s", (const char *)m->ir->warnings.items[i]);
+    }
+    *out = m;
+    return NORI_OK;
+}
+
+static nori_status load_bytes(loading *l, const void *data, size_t size, const char *base_dir,
+                              nori_model **out)
+{
+    nori__source *s = l->source;
+    if (l->options.max_bytes && size > l->options.max_bytes) {
+        nori_status status =
+            nori__fail(l->err, NORI_ERROR_LIMIT, "the model has %zu bytes, the limit is %llu", size,
+                       (unsigned long long)l->options.max_bytes);
+        nori__hint(l->err, "raise max_bytes if you trust the file");
+        return status;
+    }
+    s->bytes = size;
+    NORI__TRY(nori__pb_read_model(&s->arena, data, size, &s->pb, &l->report, l->err));
+    if (base_dir) {
+        NORI__TRY(open_external(l, base_dir));
+    }
+    return finish(l, out);
+}
+
+static nori_status load(nori_env *env, const char *path, const void *data, size_t size,
+                        const char *base_dir, const nori_load_options *options, nori_model **model,
+                        nori_error *err)
+{
+    *model = NULL;
+    loading l = {.err = err};
+    nori_load_options_default(&l.options);
+    if (options) {
+        memcpy(&l.options, options,
+               options->size < sizeof(l.options) ? options->size : sizeof(l.options));
+    }
+    nori_status s = new_source(&l, env, path ? path : "");
+    if (s == NORI_OK && path) {
+        s = nori__map_open(path, &l.source->file, err);
+        data = l.source->file.data;
+        size = l.source->file.size;
+        base_dir = folder_of(&l.source->arena, path);
+        if (s == NORI_OK && !base_dir) {
+            s = nori__no_memory(err);
+        }
+    }
+    if (s == NORI_OK) {
+        s = load_bytes(&l, data, size, base_dir, model);
+    }
+    if (s != NORI_OK) {
+        if (path && err && err->status != NORI_ERROR_IO) {
+            nori__where(err, "%s", path);
+        }
+        nori__source_release(l.source);
+    }
+    return s;
+}
+
+nori_status nori_model_load(nori_env *env, const char *path, const nori_load_options *options,
+                            nori_model **model, nori_error *err)
+{
+    return load(env, path, NULL, 0, NULL, options, model, err);
+}
+
+nori_status nori_model_load_memory(nori_env *env, const void *data, size_t size,
+                                   const char *base_dir, const nori_load_options *options,
+                                   nori_model **model, nori_error *err)
+{
+    return load(env, NULL, data, size, base_dir, options, model, err);
+}
+
+nori_status nori_model_save(const nori_model *model, const char *path, nori_error *err)
+{
+    const nori_allocator *a = model->source->allocator;
+    nori__text text;
+    nori__text_init(&text, a);
+    nori_status s = nori__pb_write_model(model->source->pb, &text, err);
+    nori__out_file *out = NULL;
+    if (s == NORI_OK) {
+        s = nori__out_open(a, path, &out, err);
+    }
+    if (s == NORI_OK) {
+        s = nori__out_write(out, text.data, text.size, err);
+        if (s == NORI_OK) {
+            s = nori__out_commit(out, err);
+        } else {
+            nori__out_abort(out);
+        }
+    }
+    nori__text_free(&text);
+    return s;
+}
+
+/* ---- accessors ---- */
+
+size_t nori_model_input_count(const nori_model *m)
+{
+    return m->n_inputs;
+}
+
+const nori_value_info *nori_model_input(const nori_model *m, size_t i)
+{
+    return i < m->n_inputs ? &m->inputs[i] : NULL;
+}
+
+size_t nori_model_output_count(const nori_model *m)
+{
+    return m->n_outputs;
+}
+
+const nori_value_info *nori_model_output(const nori_model *m, size_t i)
+{
+    return i < m->n_outputs ? &m->outputs[i] : NULL;
+}
+
+const char *nori_model_warning(const nori_model *m, size_t i)
+{
+    return i < m->ir->warnings.count ? m->ir->warnings.items[i] : NULL;
+}
+
+const nori_graph *nori_model_graph(const nori_model *m)
+{
+    return m->ir->main;
+}
+
+int64_t nori_model_ir_version(const nori_model *m)
+{
+    return m->ir->ir_version;
+}
+
+const char *nori_model_producer(const nori_model *m)
+{
+    return m->producer;
+}
+
+const char *nori_model_path(const nori_model *m)
+{
+    return m->source->path;
+}
+
+uint64_t nori_model_file_bytes(const nori_model *m)
+{
+    return m->source->bytes;
+}
+
+int nori_model_opset(const nori_model *m, size_t i, const char **domain, int64_t *version)
+{
+    if (i >= m->ir->opset_count) {
+        return 0;
+    }
+    *domain = m->ir->opsets[i].domain;
+    *version = m->ir->opsets[i].version;
+    return 1;
+}
+
+/* Text of the file, terminated: kept in the model's arena. */
+static const char *text_of(const nori_model *m, nori__str s)
+{
+    const char *copy = nori__arena_copy(&m->ir->arena, s.n ? s.p : "", s.n);
+    return copy ? copy : "";
+}
+
+int nori_model_metadata(const nori_model *m, size_t i, const char **key, const char **value)
+{
+    if (i >= m->source->pb->metadata.count) {
+        return 0;
+    }
+    *key = text_of(m, m->source->pb->metadata.items[i].key);
+    *value = text_of(m, m->source->pb->metadata.items[i].value);
+    return 1;
+}
+
+int nori_model_function(const nori_model *m, size_t i, const char **domain, const char **name,
+                        size_t *node_count)
+{
+    if (i >= m->source->pb->functions.count) {
+        return 0;
+    }
+    const nori__pb_function *f = &m->source->pb->functions.items[i];
+    *domain = text_of(m, f->domain);
+    *name = text_of(m, f->name);
+    *node_count = f->nodes.count;
+    return 1;
+}
+
+const char *nori_model_external(const nori_model *m, size_t index)
+{
+    const nori__pb_graph *g = m->source->pb->graph;
+    nori__str seen = {NULL, 0};
+    for (size_t i = 0; i < g->initializers.count; i++) {
+        const nori__pb_tensor *t = &g->initializers.items[i];
+        for (size_t k = 0; t->data_location == 1 && k < t->external.count; k++) {
+            nori__str v = t->external.items[k].value;
+            bool repeat = seen.n == v.n && v.n && memcmp(seen.p, v.p, v.n) == 0;
+            if (nori__str_is(t->external.items[k].key, "location") && !repeat) {
+                seen = v;
+                if (index-- == 0) {
+                    return text_of(m, v);
+                }
+            }
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,347 @@
+/* session.c: compiling a model for providers, and running it. */
+#include <stdio.h>
+
+#include "ops/resolve.h"
+#include "ops/support.h"
+#include "passes/passes.h"
+#include "providers/providers.h"
+#include "run/run.h"
+
+void nori_session_options_default(nori_session_options *options)
+{
+    *options = (nori_session_options){.size = sizeof(*options), .level = 2};
+}
+
+/* ---- providers ---- */
+
+static nori_status unknown_provider(const char *name, nori_error *err)
+{
+    char list[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; nori_provider_at(i) && used + 1 < sizeof(list); i++) {
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
+                                 nori_provider_at(i)->name);
+    }
+    nori_status s = nori__fail(err, NORI_ERROR_UNAVAILABLE, "there is no provider \"%s\"; there are: %s",
+                               name, list);
+    nori__hint(err, "`nori doctor` shows the state of each; --fallback goes on without it");
+    return s;
+}
+
+static nori_status add_provider(nori_session *s, const char *spec, bool fallback,
+                                nori__vec *rewrites, nori_error *err)
+{
+    char name[64];
+    const char *options = strchr(spec, ':');
+    size_t n = options ? (size_t)(options - spec) : strlen(spec);
+    if (n == 0 || n >= sizeof(name)) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT, "provider \"%s\": a name was expected", spec);
+    }
+    memcpy(name, spec, n);
+    name[n] = 0;
+    nori_error why = {0};
+    const nori__builtin *b = nori__builtin_find(name);
+    nori_status status = b ? NORI_OK : unknown_provider(name, &why);
+    void *self = NULL;
+    if (b && b->provider->open) {
+        status = b->provider->open(options ? options + 1 : "", &self, &why);
+    }
+    if (status != NORI_OK) {
+        if (fallback) {
+            nori__env_log(s->env, NORI_LOG_WARNING, "going on without provider %s: %s", name,
+                          why.message);
+            return NORI_OK;
+        }
+        nori__fail(err, status, "%s", why.message);
+        nori__hint(err, "%s", why.hint);
+        return status;
+    }
+    s->providers[s->n_providers] = b->provider;
+    s->provider_self[s->n_providers++] = self;
+    return nori__vec_push(rewrites, (void *)(uintptr_t)b) ? NORI_OK : nori__no_memory(err);
+}
+
+static nori_status open_providers(nori_session *s, const nori_session_options *o,
+                                  nori__vec *rewrites, nori_error *err)
+{
+    const char *list = o->providers ? o->providers : nori_provider_at(0)->name;
+    size_t most = 1;
+    for (const char *p = list; *p; p++) {
+        most += *p == ',';
+    }
+    s->providers = nori__arena_array(&s->arena, most, sizeof(*s->providers));
+    s->provider_self = nori__arena_array(&s->arena, most, sizeof(*s->provider_self));
+    char *text = nori__arena_text(&s->arena, list);
+    if (!s->providers || !s->provider_self || !text) {
+        return nori__no_memory(err);
+    }
+    while (text) {
+        char *comma = strchr(text, ',');
+        if (comma) {
+            *comma = 0;
+        }
+        NORI__TRY(add_provider(s, text, o->fallback, rewrites, err));
+        text = comma ? comma + 1 : NULL;
+    }
+    return NORI_OK;
+}
+
+/* ---- compiling ---- */
+
+static nori_status fix_dims(nori_session *s, const nori_session_options *o, nori_error *err)
+{
+    for (size_t i = 0; i < o->dim_count; i++) {
+        bool found = false;
+        if (o->dim_values[i] < 0) {
+            return nori__fail(err, NORI_ERROR_ARGUMENT, "dimension %s cannot be %lld",
+                              o->dim_names[i], (long long)o->dim_values[i]);
+        }
+        for (nori__graph *g = s->ir->graphs; g; g = g->next_graph) {
+            for (nori__value *v = g->values; v; v = v->next) {
+                for (int d = 0; v->type.kind == NORI_KIND_TENSOR && d < v->type.rank; d++) {
+                    nori__dim *dim = &v->type.dims[d];
+                    if (dim->name && nori__same(dim->name, o->dim_names[i])) {
+                        *dim = nori__dim_of(o->dim_values[i]);
+                        found = true;
+                    }
+                }
+            }
+        }
+        if (!found) {
+            nori_status status = nori__fail(err, NORI_ERROR_ARGUMENT,
+                                            "no dimension is named \"%s\"", o->dim_names[i]);
+            nori__hint(err, "`nori inspect` shows the names of the model's dimensions");
+            return status;
+        }
+    }
+    return NORI_OK;
+}
+
+static uint64_t packed_bytes(const nori__plan *plan)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < plan->n_steps; i++) {
+        n += plan->steps[i].state_bytes;
+        for (uint32_t k = 0; k < plan->steps[i].n_sub; k++) {
+            n += packed_bytes(plan->steps[i].sub[k]);
+        }
+    }
+    return n;
+}
+
+static nori_status compile(nori_session *s, const nori_session_options *o, nori__vec *rewrites,
+                           nori_error *err)
+{
+    NORI__TRY(open_providers(s, o, rewrites, err));
+    NORI__TRY(fix_dims(s, o, err));
+    NORI__TRY(nori__inline_functions(s->ir, err));
+    nori__resolve(s->ir);
+    NORI__TRY(nori__require_supported(s->ir, err));
+    /* What callers see is the model as its file says it, before anything is rewritten. */
+    NORI__TRY(nori__infer_graph(s->ir, err));
+    s->n_inputs = s->ir->main->input_count;
+    s->n_outputs = s->ir->main->output_count;
+    NORI__TRY(nori__describe_values(&s->arena, s->ir->main->inputs, s->n_inputs, &s->inputs, err));
+    NORI__TRY(
+        nori__describe_values(&s->arena, s->ir->main->outputs, s->n_outputs, &s->outputs, err));
+    NORI__TRY(nori__upgrade(s->ir, err));
+    NORI__TRY(nori__passes_run(s->ir, o->level, err));
+    for (size_t i = 0; o->level >= 2 && i < rewrites->count; i++) {
+        const nori__builtin *b = rewrites->items[i];
+        if (b->rewrite) {
+            NORI__TRY(b->rewrite(s->ir, err));
+            NORI__TRY(nori__infer_graph(s->ir, err));
+        }
+    }
+    nori__plan_options po = {.allocator = s->allocator,
+                             .providers = s->providers,
+                             .provider_self = s->provider_self,
+                             .n_providers = s->n_providers};
+    NORI__TRY(nori__plan_build(&s->arena, s->ir->main, &po, &s->n_step_ids, &s->plan, err));
+    s->packed_bytes = packed_bytes(s->plan);
+    if (o->profile) {
+        s->times = nori__arena_array(&s->arena, (size_t)s->n_step_ids + 1, sizeof(*s->times));
+        if (!s->times) {
+            return nori__no_memory(err);
+        }
+    }
+    return NORI_OK;
+}
+
+nori_status nori_session_create(const nori_model *model, const nori_session_options *options,
+                                nori_session **session, nori_error *err)
+{
+    *session = NULL;
+    nori_session_options o;
+    nori_session_options_default(&o);
+    if (options) {
+        memcpy(&o, options, options->size < sizeof(o) ? options->size : sizeof(o));
+    }
+    const nori_allocator *a = model->source->allocator;
+    nori_session *s = nori__alloc_zero(a, sizeof(*s));
+    if (!s) {
+        return nori__no_memory(err);
+    }
+    s->source = model->source;
+    atomic_fetch_add(&s->source->refs, 1);
+    s->env = s->source->env;
+    s->allocator = a;
+    s->threads = o.threads > 0 ? o.threads : nori_env_threads(s->env);
+    s->memory_cap = o.max_bytes;
+    nori__arena_init(&s->arena, a);
+    pthread_mutex_init(&s->lock, NULL);
+    nori__vec rewrites;
+    nori__vec_init(&rewrites, a);
+    nori_status status = nori__ir_copy(model->ir, &s->ir, err);
+    if (status == NORI_OK) {
+        status = compile(s, &o, &rewrites, err);
+    }
+    nori__vec_free(&rewrites);
+    if (status != NORI_OK) {
+        nori_session_free(s);
+        return status;
+    }
+    *session = s;
+    return NORI_OK;
+}
+
+static void free_contexts(nori_session *s, nori__context *list)
+{
+    while (list) {
+        nori__context *next = list->next;
+        nori__frame_free(list->frame);
+        nori__release(s->allocator, list, sizeof(*list));
+        list = next;
+    }
+}
+
+void nori_session_free(nori_session *s)
+{
+    if (!s) {
+        return;
+    }
+    free_contexts(s, s->idle);
+    nori__plan_close(s->plan, s->allocator);
+    for (size_t i = 0; i < s->n_providers; i++) {
+        if (s->providers[i]->close) {
+            s->providers[i]->close(s->provider_self[i]);
+        }
+    }
+    nori__ir_free(s->ir);
+    nori__arena_free(&s->arena);
+    pthread_mutex_destroy(&s->lock);
+    const nori_allocator *a = s->allocator;
+    nori__source_release(s->source);
+    nori__release(a, s, sizeof(*s));
+}
+
+/* ---- running ---- */
+
+static nori_status take_context(nori_session *s, nori__context **out, nori_error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    nori__context *c = s->idle;
+    if (c) {
+        s->idle = c->next;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!c) {
+        c = nori__alloc_zero(s->allocator, sizeof(*c));
+        if (!c) {
+            return nori__no_memory(err);
+        }
+        nori_status status = nori__frame_create(s->plan, s->allocator, &c->frame, err);
+        if (status != NORI_OK) {
+            nori__release(s->allocator, c, sizeof(*c));
+            return status;
+        }
+    }
+    *out = c;
+    return NORI_OK;
+}
+
+static void give_context(nori_session *s, nori__context *c)
+{
+    size_t bytes = nori__frame_bytes(c->frame);
+    pthread_mutex_lock(&s->lock);
+    s->peak_bytes = bytes > s->peak_bytes ? bytes : s->peak_bytes;
+    c->next = s->idle;
+    s->idle = c;
+    pthread_mutex_unlock(&s->lock);
+}
+
+nori_status nori_session_run(nori_session *s, const nori_tensor *const *inputs, size_t n_inputs,
+                             nori_tensor **outputs, size_t n_outputs, nori_error *err)
+{
+    if (n_outputs != s->n_outputs) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT, "%zu outputs were asked for, the model has %zu",
+                          n_outputs, s->n_outputs);
+    }
+    NORI__TRY(nori__check_inputs(s, inputs, n_inputs, err));
+    const nori_tensor *few[16], **all = few;
+    size_t bytes = (s->n_inputs + 1) * sizeof(*all);
+    if (s->n_inputs > NORI__COUNT(few) && !(all = nori__alloc(s->allocator, bytes))) {
+        return nori__no_memory(err);
+    }
+    for (size_t i = 0; i < s->n_inputs; i++) {
+        all[i] = i < n_inputs && inputs[i] ? inputs[i] : s->ir->main->inputs[i]->constant;
+    }
+    nori__context *c = NULL;
+    nori_status status = take_context(s, &c, err);
+    if (status == NORI_OK) {
+        nori__run_info info = {.allocator = s->allocator,
+                               .pool = s->threads > 1 ? nori__env_pool(s->env) : NULL,
+                               .threads = s->threads,
+                               .memory_cap = s->memory_cap,
+                               .times = s->times};
+        status = nori__frame_run(c->frame, &info, all, NULL, outputs, err);
+        give_context(s, c);
+    }
+    if (all != few) {
+        nori__release(s->allocator, all, bytes);
+    }
+    return status;
+}
+
+size_t nori_session_input_count(const nori_session *s)
+{
+    return s->n_inputs;
+}
+
+const nori_value_info *nori_session_input(const nori_session *s, size_t i)
+{
+    return i < s->n_inputs ? &s->inputs[i] : NULL;
+}
+
+size_t nori_session_output_count(const nori_session *s)
+{
+    return s->n_outputs;
+}
+
+const nori_value_info *nori_session_output(const nori_session *s, size_t i)
+{
+    return i < s->n_outputs ? &s->outputs[i] : NULL;
+}
+
+void nori_session_memory(const nori_session *session, nori_memory_stats *stats)
+{
+    nori_session *s = (nori_session *)(uintptr_t)session; /* only the lock changes */
+    nori_memory_stats now = {.packed_bytes = s->packed_bytes};
+    pthread_mutex_lock(&s->lock);
+    now.peak_activation_bytes = s->peak_bytes;
+    for (nori__context *c = s->idle; c; c = c->next) {
+        now.held_bytes += nori__frame_bytes(c->frame);
+    }
+    pthread_mutex_unlock(&s->lock);
+    now.size = stats->size;
+    memcpy(stats, &now, stats->size < sizeof(now) ? stats->size : sizeof(now));
+}
+
+void nori_session_trim(nori_session *s)
+{
+    pthread_mutex_lock(&s->lock);
+    nori__context *list = s->idle;
+    s->idle = NULL;
+    pthread_mutex_unlock(&s->lock);
+    free_contexts(s, list);
+}
