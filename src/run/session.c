@@ -134,9 +134,8 @@ static nori_status compile(nori_session *s, const nori_session_options *o, nori_
 {
     NORI__TRY(open_providers(s, o, rewrites, err));
     NORI__TRY(fix_dims(s, o, err));
-    NORI__TRY(nori__inline_functions(s->ir, err));
-    nori__resolve(s->ir);
     NORI__TRY(nori__require_supported(s->ir, err));
+    NORI__TRY(nori__inline_functions(s->ir, err));
     /* What callers see is the model as its file says it, before anything is rewritten. */
     NORI__TRY(nori__infer_graph(s->ir, err));
     s->n_inputs = s->ir->main->input_count;
