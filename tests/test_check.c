@@ -451,6 +451,36 @@ static void broken_nodes_are_findings(void **state)
     make_end(&m);
 }
 
+/* Inference goes on behind a node that fails: both faults are told, and the file's own words are
+ * held against what is computed. */
+static void every_shape_error_is_found(void **state)
+{
+    (void)state;
+    make m;
+    make_begin(&m, 13);
+    make_input(&m, &m.graph, "x", NORI_FLOAT, "2 3");
+    make_floats(&m, &m.graph, "w", 4, 5);
+    make_floats(&m, &m.graph, "v", 3, 5);
+    make_node(&m, &m.graph, "", "MatMul", "bad_one", "x w", "a");
+    make_node(&m, &m.graph, "", "MatMul", "good", "x v", "b");
+    make_node(&m, &m.graph, "", "MatMul", "bad_two", "b w", "c");
+    make_output(&m, &m.graph, "a", NORI_FLOAT, NULL);
+    make_output(&m, &m.graph, "b", NORI_FLOAT, "2 6");
+    make_output(&m, &m.graph, "c", NORI_FLOAT, NULL);
+    nori_findings *found = check(&m);
+    must_say(found, ERROR, "shape", "MatMul: ", "bad_one", "");
+    must_say(found, WARNING, "shape", "output b is declared [2, 6], MatMul makes [2, 5]", "good", "");
+    size_t shape_errors = 0;
+    for (size_t i = 0; i < nori_findings_at_least(found, NORI_SEVERITY_ERROR); i++) {
+        const nori_finding *f = nori_findings_at(found, i);
+        shape_errors += nori__same(f->rule, "shape") &&
+                        (strstr(f->path, "bad_one") || strstr(f->path, "bad_two"));
+    }
+    assert_int_equal(shape_errors, 2);
+    nori_findings_free(found);
+    make_end(&m);
+}
+
 static void unused_things_are_said_once_each(void **state)
 {
     (void)state;
@@ -505,6 +535,7 @@ int main(void)
         cmocka_unit_test(targets_see_into_loops),
         cmocka_unit_test(kernels_are_asked_for),
         cmocka_unit_test(broken_nodes_are_findings),
+        cmocka_unit_test(every_shape_error_is_found),
         cmocka_unit_test(unused_things_are_said_once_each),
         cmocka_unit_test(near_names),
     };
