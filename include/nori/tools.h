@@ -54,6 +54,71 @@ NORI_API size_t nori_findings_at_least(const nori_findings *findings, nori_sever
 NORI_API const nori_finding *nori_findings_at(const nori_findings *findings, size_t index);
 NORI_API void nori_findings_free(nori_findings *findings);
 
+/* ---- tensor files ----------------------------------------------------------------------- */
+
+/* Reads a tensor from a .npy file or a serialized TensorProto (.pb), each also gzipped when nori was
+ * built with zlib; told apart by content. Errors: IO, FORMAT, UNSUPPORTED (what, found, expected). */
+NORI_API nori_status nori_tensor_read(nori_env *env, const char *path, nori_tensor **tensor,
+                                      nori_error *error);
+/* Writes .npy or .pb, by the path's ending; the file appears whole or not at all. */
+NORI_API nori_status nori_tensor_write(const nori_tensor *tensor, const char *path,
+                                       nori_error *error);
+
+/* ---- comparing -------------------------------------------------------------------------- */
+
+/* How far got is from want, element by element: passes when kind, type and shape are equal and
+ * |got - want| <= atol + rtol |want| everywhere (NaN equals NaN, infinities of one sign are equal);
+ * strings and integers with zero tolerances must be equal. */
+typedef struct nori_difference {
+    size_t size;           /* sizeof, set by the caller */
+    int passes;            /* 1: within tolerance everywhere */
+    uint64_t beyond;       /* elements beyond the tolerance */
+    uint64_t elements;
+    double max_abs;        /* largest |got - want| */
+    double max_rel;        /* largest |got - want| / max(|want|, 1e-6) */
+    double rms;            /* sqrt(sum (got - want)^2 / sum want^2) */
+    uint64_t worst;        /* flat index of the largest excess over the tolerance */
+    double worst_got, worst_want;
+    char reason[256];      /* why it cannot pass (type, shape), or empty */
+} nori_difference;
+NORI_API void nori_tensor_compare(const nori_tensor *got, const nori_tensor *want, double atol,
+                                  double rtol, nori_difference *difference);
+
+/* ---- measuring -------------------------------------------------------------------------- */
+
+/* Times of one node of a session made with profile = 1, over all runs so far. */
+typedef struct nori_profile_row {
+    size_t size; /* sizeof, set by the caller */
+    const char *node, *op, *provider;
+    uint64_t calls, total_ns;
+    uint64_t last_start_ns, last_end_ns; /* of the newest call, on nori_clock_ns()'s clock */
+} nori_profile_row;
+/* Row by index, subgraph nodes after their node; 0 past the last. */
+NORI_API int nori_session_profile(const nori_session *session, size_t index,
+                                  nori_profile_row *row);
+NORI_API uint64_t nori_clock_ns(void);      /* monotonic */
+NORI_API uint64_t nori_cpu_time_ns(void);   /* CPU time of the process */
+NORI_API uint64_t nori_peak_memory(void);   /* largest resident bytes so far */
+
+/* ---- what there is ---------------------------------------------------------------------- */
+
+/* One operator at one version as built; 0 past the last. types: of its first constrained input,
+ * comma-separated, as many as fit. kernel: the providers that run it, or "". */
+typedef struct nori_capability {
+    size_t size; /* sizeof, set by the caller */
+    const char *domain, *op, *family;
+    int since;
+    char types[512];
+    const char *kernel;
+} nori_capability;
+NORI_API int nori_capability_at(size_t index, nori_capability *capability);
+
+/* CPU name, features, level in use and how many threads why; static or caller-held text. */
+NORI_API const char *nori_cpu_name(void);
+NORI_API const char *nori_cpu_features(void);
+NORI_API const char *nori_cpu_level(void);
+NORI_API int nori_usable_threads(char *reason, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

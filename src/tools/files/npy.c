@@ -1,0 +1,184 @@
+/* npy.c: reading and writing .npy. The header is a Python dictionary; only the three keys of the
+ * format are looked at, by a small scanner, and everything is checked against the bytes present. */
+#include "tools/files/npy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct {
+    const char *descr;
+    nori_type type;
+} kinds[] = {
+    {"f4", NORI_FLOAT},   {"f8", NORI_DOUBLE}, {"f2", NORI_FLOAT16}, {"i1", NORI_INT8},
+    {"u1", NORI_UINT8},   {"i2", NORI_INT16},  {"u2", NORI_UINT16},  {"i4", NORI_INT32},
+    {"u4", NORI_UINT32},  {"i8", NORI_INT64},  {"u8", NORI_UINT64},  {"b1", NORI_BOOL},
+    {"c8", NORI_COMPLEX64}, {"c16", NORI_COMPLEX128},
+};
+
+bool nori__is_npy(const uint8_t *data, size_t size)
+{
+    return size >= 10 && memcmp(data, "\x93NUMPY", 6) == 0;
+}
+
+static nori_status damaged(nori_error *err, const char *what)
+{
+    return nori__fail(err, NORI_ERROR_FORMAT, "the .npy file is damaged: %s", what);
+}
+
+/* The text behind 'key': in the header, or NULL. */
+static const char *find_key(const char *header, const char *key)
+{
+    char quoted[32];
+    snprintf(quoted, sizeof(quoted), "'%s':", key);
+    const char *at = strstr(header, quoted);
+    if (!at) {
+        return NULL;
+    }
+    at += strlen(quoted);
+    while (*at == ' ') {
+        at++;
+    }
+    return at;
+}
+
+static nori_status read_descr(const char *at, nori_type *type, nori_error *err)
+{
+    if (!at || *at != '\'') {
+        return nori__fail(err, NORI_ERROR_UNSUPPORTED,
+                          "the .npy file holds a structured type; plain numbers were expected");
+    }
+    at++;
+    if (*at == '>' && at[2] != '1') {
+        return nori__fail(err, NORI_ERROR_UNSUPPORTED,
+                          "the .npy file is big-endian; save it with .astype('<...')");
+    }
+    at += *at == '<' || *at == '>' || *at == '|' || *at == '=';
+    for (size_t i = 0; i < NORI__COUNT(kinds); i++) {
+        size_t n = strlen(kinds[i].descr);
+        if (strncmp(at, kinds[i].descr, n) == 0 && at[n] == '\'') {
+            *type = kinds[i].type;
+            return NORI_OK;
+        }
+    }
+    return nori__fail(err, NORI_ERROR_UNSUPPORTED, "the .npy file has element type %.8s", at);
+}
+
+static nori_status read_shape(const char *at, int *rank, int64_t *dims, nori_error *err)
+{
+    if (!at || *at++ != '(') {
+        return damaged(err, "no shape");
+    }
+    for (*rank = 0;;) {
+        while (*at == ' ' || *at == ',') {
+            at++;
+        }
+        if (*at == ')') {
+            return NORI_OK;
+        }
+        if (*at < '0' || *at > '9') {
+            return damaged(err, "a size in the shape is not a number");
+        }
+        if (*rank == NORI_MAX_RANK) {
+            return nori__fail(err, NORI_ERROR_LIMIT, "the .npy file has more than %d axes",
+                              NORI_MAX_RANK);
+        }
+        int64_t v = 0;
+        while (*at >= '0' && *at <= '9') {
+            if (!nori__mul_dim(v, 10, &v) || !nori__add_i64(v, *at - '0', &v)) {
+                return damaged(err, "a size in the shape is too large");
+            }
+            at++;
+        }
+        at += *at == 'L';
+        dims[(*rank)++] = v;
+    }
+}
+
+/* Column-major data to row-major. */
+static void from_fortran(nori_tensor *t, const uint8_t *data)
+{
+    size_t width = nori_type_bits(t->type) / 8;
+    int64_t index[NORI_MAX_RANK] = {0};
+    for (int64_t i = 0; i < t->count; i++) {
+        int64_t at = 0;
+        for (int d = t->rank - 1; d >= 0; d--) {
+            at = at * t->dims[d] + index[d];
+        }
+        memcpy((char *)t->data + (size_t)i * width, data + (size_t)at * width, width);
+        for (int d = t->rank - 1; d >= 0 && ++index[d] == t->dims[d]; d--) {
+            index[d] = 0;
+        }
+    }
+}
+
+nori_status nori__npy_read(const nori_allocator *a, const uint8_t *data, size_t size,
+                           nori_tensor **tensor, nori_error *err)
+{
+    size_t start = data[6] >= 2 ? 12 : 10, length = data[8] | (size_t)data[9] << 8;
+    if (size < start) {
+        return damaged(err, "the header is cut");
+    }
+    if (data[6] >= 2) {
+        length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
+    }
+    char header[4096];
+    if (length > size - start || length >= sizeof(header)) {
+        return damaged(err, "the header is cut or too long");
+    }
+    memcpy(header, data + start, length);
+    header[length] = 0;
+    nori_type type = NORI_UNDEFINED;
+    int rank = 0;
+    int64_t dims[NORI_MAX_RANK];
+    NORI__TRY(read_descr(find_key(header, "descr"), &type, err));
+    NORI__TRY(read_shape(find_key(header, "shape"), &rank, dims, err));
+    const char *order = find_key(header, "fortran_order");
+    NORI__TRY(nori__tensor_new(a, type, rank, dims, tensor, err));
+    size_t have = size - start - length;
+    if (have != (*tensor)->bytes) {
+        nori__fail(err, NORI_ERROR_FORMAT, "the .npy file has %zu bytes of data, its shape needs %zu",
+                   have, (*tensor)->bytes);
+        nori_tensor_free(*tensor);
+        *tensor = NULL;
+        return NORI_ERROR_FORMAT;
+    }
+    if (order && strncmp(order, "True", 4) == 0 && rank > 1) {
+        from_fortran(*tensor, data + start + length);
+    } else if (have > 0) {
+        memcpy((*tensor)->data, data + start + length, have);
+    }
+    return NORI_OK;
+}
+
+nori_status nori__npy_write(const nori_tensor *t, nori__text *out, nori_error *err)
+{
+    const char *descr = NULL;
+    for (size_t i = 0; i < NORI__COUNT(kinds); i++) {
+        descr = kinds[i].type == (nori_type)t->type ? kinds[i].descr : descr;
+    }
+    if (!descr || t->kind != NORI_KIND_TENSOR) {
+        nori_status s = nori__fail(err, NORI_ERROR_UNSUPPORTED, ".npy cannot hold type %s",
+                                   nori_type_name(t->type));
+        nori__hint(err, "write a .pb file instead");
+        return s;
+    }
+    char header[1024];
+    int n = snprintf(header, sizeof(header), "{'descr': '%s%s', 'fortran_order': False, 'shape': (",
+                     nori_type_bits(t->type) == 8 ? "|" : "<", descr);
+    for (int d = 0; d < t->rank; d++) {
+        n += snprintf(header + n, sizeof(header) - (size_t)n, "%lld,%s", (long long)t->dims[d],
+                      d + 1 < t->rank ? " " : "");
+    }
+    n += snprintf(header + n, sizeof(header) - (size_t)n, "), }");
+    size_t total = (10 + (size_t)n + 1 + 63) / 64 * 64; /* data start at a multiple of 64 */
+    uint8_t begin[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (uint8_t)((total - 10) & 255),
+                         (uint8_t)((total - 10) >> 8)};
+    nori__text_add(out, (const char *)begin, sizeof(begin));
+    nori__text_add(out, header, (size_t)n);
+    while (out->size % 64 != 63 && !out->failed) {
+        nori__text_add(out, " ", 1);
+    }
+    nori__text_add(out, "\n", 1);
+    nori__text_add(out, t->data, t->bytes);
+    return out->failed ? nori__no_memory(err) : NORI_OK;
+}

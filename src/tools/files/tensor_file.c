@@ -1,0 +1,153 @@
+/* tensor_file.c: tensors from and to files: .npy and TensorProto, gzipped or not. */
+#include "nori/tools.h"
+#include "platform/env.h"
+#include "tools/files/npy.h"
+
+#ifdef NORI_WITH_ZLIB
+#include <zlib.h>
+
+#define INFLATED_LIMIT ((size_t)1 << 31)
+
+static nori_status gunzip(const uint8_t *data, size_t size, nori__text *out, nori_error *err)
+{
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)size};
+    if (size > UINT32_MAX || inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) {
+        return nori__fail(err, NORI_ERROR_FORMAT, "the gzip data cannot be read");
+    }
+    int code = Z_OK;
+    char buffer[16384];
+    while (code == Z_OK && out->size < INFLATED_LIMIT && !out->failed) {
+        z.next_out = (Bytef *)buffer;
+        z.avail_out = sizeof(buffer);
+        code = inflate(&z, Z_NO_FLUSH);
+        nori__text_add(out, buffer, sizeof(buffer) - z.avail_out);
+    }
+    inflateEnd(&z);
+    if (out->failed) {
+        return nori__no_memory(err);
+    }
+    return code == Z_STREAM_END ? NORI_OK
+                                : nori__fail(err, NORI_ERROR_FORMAT, "the gzip data are damaged");
+}
+#else
+static nori_status gunzip(const uint8_t *data, size_t size, nori__text *out, nori_error *err)
+{
+    (void)data;
+    (void)size;
+    (void)out;
+    nori_status s = nori__fail(err, NORI_ERROR_UNSUPPORTED,
+                               "the file is gzipped, and this nori was built without zlib");
+    nori__hint(err, "unpack it first, with gunzip");
+    return s;
+}
+#endif
+
+static nori_status read_pb(const nori_allocator *a, const uint8_t *data, size_t size,
+                           nori_tensor **tensor, nori_error *err)
+{
+    nori__arena arena;
+    nori__arena_init(&arena, a);
+    nori__pb_tensor *pb = NULL;
+    nori_tensor *view = NULL;
+    nori_status s = nori__pb_read_tensor(&arena, data, size, &pb, err);
+    if (s == NORI_OK && pb->data_type == 0) {
+        s = nori__fail(err, NORI_ERROR_FORMAT, "the file is not a TensorProto (it has no data type)");
+        nori__hint(err, "an .npy file or a serialized TensorProto was expected");
+    }
+    if (s == NORI_OK) {
+        s = nori__tensor_from_pb(a, pb, NULL, &view, err);
+    }
+    if (s == NORI_OK) { /* the view may point into the file, which goes away */
+        s = nori__tensor_copy(a, view, tensor, err);
+    }
+    nori_tensor_free(view);
+    nori__arena_free(&arena);
+    return s;
+}
+
+nori_status nori_tensor_read(nori_env *env, const char *path, nori_tensor **tensor, nori_error *err)
+{
+    const nori_allocator *a = nori__env_allocator(env);
+    *tensor = NULL;
+    nori__map_file file;
+    NORI__TRY(nori__map_open(path, &file, err));
+    const uint8_t *data = file.data;
+    size_t size = file.size;
+    nori__text inflated;
+    nori__text_init(&inflated, a);
+    nori_status s = NORI_OK;
+    if (size >= 2 && data[0] == 0x1f && data[1] == 0x8b) {
+        s = gunzip(data, size, &inflated, err);
+        data = (const uint8_t *)inflated.data;
+        size = inflated.size;
+    }
+    if (s == NORI_OK) {
+        s = size == 0 ? nori__fail(err, NORI_ERROR_FORMAT, "the file is empty")
+            : nori__is_npy(data, size) ? nori__npy_read(a, data, size, tensor, err)
+                                       : read_pb(a, data, size, tensor, err);
+    }
+    if (s != NORI_OK) {
+        nori__where(err, "%s", path);
+    }
+    nori__text_free(&inflated);
+    nori__map_close(&file);
+    return s;
+}
+
+static nori_status to_pb(const nori_tensor *t, nori__text *out, nori_error *err)
+{
+    nori__pb_tensor pb = {.data_type = t->type, .has_raw = true};
+    nori__str *strings = NULL;
+    pb.dims.items = (int64_t *)(uintptr_t)t->dims;
+    pb.dims.count = t->rank;
+    if (t->kind != NORI_KIND_TENSOR) {
+        return nori__fail(err, NORI_ERROR_UNSUPPORTED, "only tensors can be written to a .pb file");
+    }
+    if (t->type == NORI_STRING) {
+        strings = nori__alloc(&nori__malloc, ((size_t)t->count + 1) * sizeof(*strings));
+        if (!strings) {
+            return nori__no_memory(err);
+        }
+        for (int64_t i = 0; i < t->count; i++) {
+            strings[i] = (nori__str){((const nori_string *)t->data)[i].data,
+                                     ((const nori_string *)t->data)[i].size};
+        }
+        pb.has_raw = false;
+        pb.strings.items = strings;
+        pb.strings.count = (size_t)t->count;
+    } else {
+        pb.raw = (nori__str){t->data, t->bytes};
+    }
+    nori_status s = nori__pb_write_tensor(&pb, out, err);
+    nori__release(&nori__malloc, strings, ((size_t)t->count + 1) * sizeof(*strings));
+    return s;
+}
+
+nori_status nori_tensor_write(const nori_tensor *t, const char *path, nori_error *err)
+{
+    size_t n = strlen(path);
+    nori__text text;
+    nori__text_init(&text, &nori__malloc);
+    nori_status s;
+    if (n > 4 && nori__same(path + n - 4, ".npy")) {
+        s = nori__npy_write(t, &text, err);
+    } else if (n > 3 && nori__same(path + n - 3, ".pb")) {
+        s = to_pb(t, &text, err);
+    } else {
+        s = nori__fail(err, NORI_ERROR_ARGUMENT, "%s: the name must end in .npy or .pb", path);
+    }
+    nori__out_file *out = NULL;
+    if (s == NORI_OK) {
+        s = nori__out_open(&nori__malloc, path, &out, err);
+    }
+    if (s == NORI_OK) {
+        s = nori__out_write(out, text.data, text.size, err);
+        if (s == NORI_OK) {
+            s = nori__out_commit(out, err);
+        } else {
+            nori__out_abort(out);
+        }
+    }
+    nori__text_free(&text);
+    return s;
+}
