@@ -1,224 +1,214 @@
-/* build.c: from messages to the graph: names become pointers. Names are looked up in the graph
- * itself, then outwards; what a subgraph defines hides an outer value of the same name (allowed in
- * old files, forbidden since ONNX 1.17: a warning). */
+/* build.c: from the file's messages to the graph in memory.
+ *
+ * Graphs are built outer before inner from a growing list, never by recursion. Each one first
+ * declares all names it defines (inputs, initializers, node outputs), then makes the nodes, whose
+ * inputs are looked up here and in the enclosing graphs; so the order of nodes in the file does
+ * not matter, and order.c repairs it at the end. The messages were checked by onnx/ for form, not
+ * for meaning: every name, count and type is untrusted here. */
 #include "graph/internal.h"
 
-typedef struct builder {
-    nori__ir *ir;
-    nori__external *external;
-    nori_error *err;
-    int depth;
-} builder;
+/* Text of a name for messages: names come from the file and may be long. */
+#define NAME_FMT "'%.200s'"
 
-static nori_status build_graph(builder *b, const nori__pb_graph *pb, nori__graph *parent,
-                               nori__node *parent_node, nori__graph **out);
+/* ---- names ---- */
 
-/* Names become terminated text; one with a NUL inside would be two different names. */
-static nori_status name_of(builder *b, nori__str s, const char *what, const char **out)
+static nori__value *find_outer(const nori__graph *g, nori__str name)
 {
-    if (s.n > 0 && memchr(s.p, 0, s.n)) {
-        return nori__fail(b->err, NORI_ERROR_FORMAT, "%s contains a NUL byte", what);
+    nori__value *v = NULL;
+    while (g && !v) {
+        v = nori__map_get_n(&g->names, name.p, name.n);
+        g = g->parent;
     }
-    *out = nori__arena_copy(&b->ir->arena, s.n ? s.p : "", s.n);
-    return *out ? NORI_OK : nori__no_memory(b->err);
+    return v;
 }
 
-/* ---- types ---- */
-
-static nori_status read_type(builder *b, const nori__pb_type *pb, nori__type *type,
-                             const char *name, int depth)
+static nori_status declare(nori__builder *b, nori__graph *g, nori__str name, const char *what,
+                           nori__value **value)
 {
-    *type = (nori__type){.kind = (uint8_t)pb->kind, .rank = -1};
-    if (depth > NORI__PB_MAX_NESTING) {
-        return nori__fail(b->err, NORI_ERROR_LIMIT, "value %s: its type is nested too deep", name);
+    const char *text;
+    NORI__TRY(nori__text_from_pb(b, name, what, &text));
+    if (name.n == 0) {
+        return nori__fail(b->err, NORI_ERROR_MODEL, "graph " NAME_FMT " has %s without a name",
+                          g->name, what);
     }
-    if (pb->elem < 0 || pb->elem >= NORI_TYPE_COUNT) {
+    if (nori__map_get(&g->names, text)) {
         return nori__fail(b->err, NORI_ERROR_MODEL,
-                          "value %s: element type %d does not exist (1 to %d do)", name,
-                          (int)pb->elem, NORI_TYPE_COUNT - 1);
+                          "the name " NAME_FMT " is defined more than once in graph " NAME_FMT
+                          ", the last time as %s",
+                          text, g->name, what);
     }
-    type->elem = (uint8_t)pb->elem;
-    if (pb->of) {
-        nori__type *of = nori__arena_alloc(&b->ir->arena, sizeof(*of));
-        if (!of) {
-            return nori__no_memory(b->err);
-        }
-        type->of = of;
-        NORI__TRY(read_type(b, pb->of, of, name, depth + 1));
-    }
-    if (!pb->shape) {
-        return NORI_OK;
-    }
-    size_t rank = pb->shape->dims.count;
-    if (rank > NORI_MAX_RANK) {
-        return nori__fail(b->err, NORI_ERROR_LIMIT, "value %s: rank %zu, at most %d is taken", name,
-                          rank, NORI_MAX_RANK);
-    }
-    type->dims = nori__arena_array(&b->ir->arena, rank + 1, sizeof(*type->dims));
-    if (!type->dims) {
+    if (g->parent && find_outer(g->parent, name) &&
+        nori__ir_warn(b->ir,
+                      "graph " NAME_FMT " defines " NAME_FMT ", which a graph around it defines "
+                      "too: inside, the inner one is meant (ONNX forbids this)",
+                      g->name, text) != NORI_OK) {
         return nori__no_memory(b->err);
     }
-    type->rank = (int8_t)rank;
-    for (size_t d = 0; d < rank; d++) {
-        const nori__pb_dim *dim = &pb->shape->dims.items[d];
-        type->dims[d] = NORI__DIM_ANY;
-        if (dim->has_value && dim->value >= 0) { /* old exporters write -1 for "any" */
-            type->dims[d].value = dim->value;
-        } else if (dim->has_param && dim->param.n > 0) {
-            NORI__TRY(name_of(b, dim->param, "a dimension name", &type->dims[d].name));
+    nori__value *v = nori__value_add(g, text);
+    if (!v) {
+        return nori__no_memory(b->err);
+    }
+    *value = v;
+    return NORI_OK;
+}
+
+static nori_status declare_type(nori__builder *b, nori__value *v, const nori__pb_value *pb)
+{
+    if (pb->type) {
+        nori_status status = nori__type_from_pb(b, pb->type, &v->declared);
+        if (status != NORI_OK) {
+            nori__where(b->err, "type of '%.200s'", v->name);
+            return status;
+        }
+        v->type = v->declared;
+    }
+    v->pb = pb;
+    return NORI_OK;
+}
+
+/* ---- initializers ---- */
+
+static nori_status add_initializer(nori__builder *b, nori__graph *g, nori__str name,
+                                   nori_tensor *t)
+{
+    if (!nori__ir_keep(b->ir, t)) {
+        return nori__no_memory(b->err);
+    }
+    nori__value *v = nori__map_get_n(&g->names, name.p, name.n);
+    bool listed = v && (v->flags & NORI__VALUE_INPUT) && !(v->flags & NORI__VALUE_INITIALIZER);
+    if (!listed) {
+        NORI__TRY(declare(b, g, name, "an initializer", &v));
+    }
+    v->constant = t;
+    v->flags |= NORI__VALUE_INITIALIZER;
+    if (listed && b->ir->ir_version < 4) {
+        v->flags &= ~(uint32_t)NORI__VALUE_INPUT;
+    }
+    if (!(v->flags & NORI__VALUE_INPUT)) {
+        nori__dim dims[NORI_MAX_RANK];
+        for (int i = 0; i < t->rank; i++) {
+            dims[i] = nori__dim_of(t->dims[i]);
+        }
+        if (!nori__type_set(&b->ir->arena, &v->type, (nori_type)t->type, t->rank, dims)) {
+            return nori__no_memory(b->err);
+        }
+        v->declared = v->type;
+    }
+    return NORI_OK;
+}
+
+static nori_status build_initializers(nori__builder *b, nori__graph *g, const nori__pb_graph *pb)
+{
+    for (size_t i = 0; i < pb->initializers.count; i++) {
+        const nori__pb_tensor *p = &pb->initializers.items[i];
+        nori_tensor *t = NULL;
+        nori_status status =
+            nori__tensor_from_pb(b->ir->allocator, p, b->ir->external, &t, b->err);
+        status = status == NORI_OK ? add_initializer(b, g, p->name, t) : status;
+        if (status != NORI_OK) {
+            nori__where(b->err, "initializer '%.*s'", (int)(p->name.n < 200 ? p->name.n : 200),
+                        p->name.p ? p->name.p : "");
+            return status;
+        }
+    }
+    for (size_t i = 0; i < pb->sparse_initializers.count; i++) {
+        const nori__pb_sparse *p = &pb->sparse_initializers.items[i];
+        nori__str name = p->values ? p->values->name : (nori__str){NULL, 0};
+        nori_tensor *t = NULL;
+        nori_status status = nori__sparse_from_pb(b->ir, p, &t, b->err);
+        status = status == NORI_OK ? add_initializer(b, g, name, t) : status;
+        if (status != NORI_OK) {
+            nori__where(b->err, "sparse initializer '%.*s'",
+                        (int)(name.n < 200 ? name.n : 200), name.p ? name.p : "");
+            return status;
         }
     }
     return NORI_OK;
 }
 
-static nori_status declare(builder *b, const nori__pb_value *pb, nori__value *v)
-{
-    v->pb = pb;
-    return pb->type ? read_type(b, pb->type, &v->type, v->name, 0) : NORI_OK;
-}
+/* ---- inputs and outputs ---- */
 
-static nori_status type_of_tensor(builder *b, nori__value *v, const nori_tensor *t)
+static nori_status declare_inputs(nori__builder *b, nori__graph *g, const nori__pb_graph *pb)
 {
-    nori__dim dims[NORI_MAX_RANK];
-    for (int d = 0; d < t->rank; d++) {
-        dims[d] = nori__dim_of(t->dims[d]);
-    }
-    return nori__type_set(&b->ir->arena, &v->type, t->type, t->rank, dims)
-               ? NORI_OK
-               : nori__no_memory(b->err);
-}
-
-/* ---- values ---- */
-
-static nori_status define(builder *b, nori__graph *g, nori__str name, const char *what,
-                          nori__value **out)
-{
-    const char *text;
-    NORI__TRY(name_of(b, name, what, &text));
-    if (nori__map_get(&g->names, text)) {
-        return nori__fail(b->err, NORI_ERROR_MODEL, "%s \"%s\" is defined a second time", what,
-                          text);
-    }
-    if (g->parent && nori__value_find(g->parent, text)) {
-        NORI__TRY(nori__ir_warn(b->ir,
-                                "\"%s\" in subgraph %s hides a value of the same name outside it; "
-                                "the inner one is used",
-                                text, g->name));
-    }
-    *out = nori__value_add(g, text);
-    return *out ? NORI_OK : nori__no_memory(b->err);
-}
-
-static nori_status sparse_tensor(builder *b, const nori__pb_sparse *pb, nori_tensor **out)
-{
-    if (!pb->values || !pb->indices || pb->dims.count > NORI_MAX_RANK) {
-        return nori__fail(b->err, NORI_ERROR_MODEL,
-                          "a sparse tensor needs values, indices and at most %d dimensions",
-                          NORI_MAX_RANK);
-    }
-    nori_tensor *items[2] = {NULL, NULL};
-    nori_status s = nori__tensor_from_pb(b->ir->allocator, pb->values, b->external, &items[0], b->err);
-    if (s == NORI_OK) {
-        s = nori__tensor_from_pb(b->ir->allocator, pb->indices, b->external, &items[1], b->err);
-    }
-    int rank = (int)pb->dims.count;
-    int64_t total = 0;
-    if (s == NORI_OK && (!nori__dims_count(rank, pb->dims.items, &total) || rank < 1 ||
-                         items[1]->type != NORI_INT64 || items[1]->rank < 1 ||
-                         items[1]->dims[0] != items[0]->count || items[0]->type == NORI_STRING ||
-                         (items[1]->rank == 2 && items[1]->dims[1] != rank) ||
-                         items[1]->rank > 2 || nori_type_bits(items[0]->type) < 8)) {
-        s = nori__fail(b->err, NORI_ERROR_MODEL, "a sparse tensor's indices do not fit its values");
-    }
-    if (s == NORI_OK) { /* made dense at once: kernels see ordinary tensors */
-        s = nori__tensor_new(b->ir->allocator, items[0]->type, rank, pb->dims.items, out, b->err);
-    }
-    if (s == NORI_OK) {
-        size_t width = nori_type_bits(items[0]->type) / 8;
-        const int64_t *index = items[1]->data;
-        if ((*out)->bytes > 0) {
-            memset((*out)->data, 0, (*out)->bytes);
-        }
-        for (int64_t i = 0; s == NORI_OK && i < items[0]->count; i++) {
-            int64_t at = 0;
-            if (items[1]->rank == 1) {
-                at = index[i];
-            }
-            for (int d = 0; items[1]->rank == 2 && d < rank; d++) {
-                int64_t x = index[i * rank + d];
-                at = x < 0 || x >= pb->dims.items[d] ? INT64_MIN / 2 : at * pb->dims.items[d] + x;
-            }
-            if (at < 0 || at >= total) {
-                s = nori__fail(b->err, NORI_ERROR_MODEL, "a sparse tensor's index is out of range");
-            } else {
-                memcpy((char *)(*out)->data + (size_t)at * width,
-                       (const char *)items[0]->data + (size_t)i * width, width);
-            }
-        }
-        if (s != NORI_OK) {
-            nori_tensor_free(*out);
-            *out = NULL;
-        }
-    }
-    nori_tensor_free(items[0]);
-    nori_tensor_free(items[1]);
-    return s;
-}
-
-/* An initializer under the name of an input is that input's default. Before IR 4 every
- * initializer had to be listed as an input: there it is taken as the constant it is meant to be. */
-static nori_status add_initializer(builder *b, nori__graph *g, nori__str name, nori_tensor *t)
-{
-    if (!nori__ir_keep(b->ir, t)) {
+    g->inputs = nori__arena_array(&b->ir->arena, pb->inputs.count, sizeof(*g->inputs));
+    if (!g->inputs) {
         return nori__no_memory(b->err);
     }
-    nori__value *v = nori__map_get_n(&g->names, name.n ? name.p : "", name.n);
-    if (v && (v->flags & NORI__VALUE_INPUT) && !v->constant) {
-        if (b->ir->ir_version < 4) {
-            v->flags &= ~(uint32_t)NORI__VALUE_INPUT;
-        }
-    } else {
-        NORI__TRY(define(b, g, name, "initializer", &v));
+    for (size_t i = 0; i < pb->inputs.count; i++) {
+        nori__value *v;
+        NORI__TRY(declare(b, g, pb->inputs.items[i].name, "an input", &v));
+        NORI__TRY(declare_type(b, v, &pb->inputs.items[i]));
+        v->flags |= NORI__VALUE_INPUT;
+        g->inputs[g->input_count++] = v;
     }
-    v->flags |= NORI__VALUE_INITIALIZER;
-    v->constant = t;
-    return type_of_tensor(b, v, t);
+    return NORI_OK;
 }
 
-static nori_status add_values(builder *b, const nori__pb_graph *pb, nori__graph *g)
+/* Drops inputs that turned out to be constants; those with a default go to the end of the main
+ * graph's list (positions in a body matter, so those stay). */
+static nori_status sort_inputs(nori__builder *b, nori__graph *g)
 {
-    for (size_t i = 0; i < pb->inputs.count; i++) {
-        nori__value *v = NULL;
-        NORI__TRY(define(b, g, pb->inputs.items[i].name, "input", &v));
-        v->flags |= NORI__VALUE_INPUT;
-        NORI__TRY(declare(b, &pb->inputs.items[i], v));
+    nori__value **sorted =
+        nori__arena_array(&b->ir->arena, g->input_count, sizeof(*g->inputs));
+    if (!sorted) {
+        return nori__no_memory(b->err);
     }
-    for (size_t i = 0; i < pb->initializers.count; i++) {
-        const nori__pb_tensor *t = &pb->initializers.items[i];
-        nori_tensor *tensor = NULL;
-        NORI__TRY(nori__tensor_from_pb(b->ir->allocator, t, b->external, &tensor, b->err));
-        NORI__TRY(add_initializer(b, g, t->name, tensor));
-    }
-    for (size_t i = 0; i < pb->sparse_initializers.count; i++) {
-        const nori__pb_sparse *s = &pb->sparse_initializers.items[i];
-        nori_tensor *tensor = NULL;
-        NORI__TRY(sparse_tensor(b, s, &tensor));
-        NORI__TRY(add_initializer(b, g, s->values->name, tensor));
-    }
-    for (size_t i = 0; i < pb->nodes.count; i++) {
-        const nori__pb_node *node = &pb->nodes.items[i];
-        for (size_t o = 0; o < node->outputs.count; o++) {
-            nori__value *v = NULL;
-            if (node->outputs.items[o].n > 0) {
-                NORI__TRY(define(b, g, node->outputs.items[o], "value", &v));
+    uint32_t n = 0;
+    for (int optional = 0; optional < 2; optional++) {
+        for (uint32_t i = 0; i < g->input_count; i++) {
+            nori__value *v = g->inputs[i];
+            bool last = !g->parent && (v->flags & NORI__VALUE_INITIALIZER);
+            if ((v->flags & NORI__VALUE_INPUT) && last == (optional != 0)) {
+                sorted[n++] = v;
             }
         }
     }
-    for (size_t i = 0; i < pb->value_info.count; i++) {
-        nori__str name = pb->value_info.items[i].name;
-        nori__value *v = nori__map_get_n(&g->names, name.n ? name.p : "", name.n);
-        if (v && !v->pb && !v->constant) {
-            NORI__TRY(declare(b, &pb->value_info.items[i], v));
+    g->inputs = sorted;
+    g->input_count = n;
+    return NORI_OK;
+}
+
+static nori_status add_output(nori__builder *b, nori__graph *g, nori__str name, nori__value **out)
+{
+    nori__value *v = name.n > 0 ? find_outer(g, name) : NULL;
+    if (!v) {
+        return nori__fail(b->err, NORI_ERROR_MODEL,
+                          "output '%.*s' of graph " NAME_FMT
+                          " is not defined: no node output, input or initializer has this name",
+                          (int)(name.n < 200 ? name.n : 200), name.p ? name.p : "", g->name);
+    }
+    if (v->graph == g) {
+        v->flags |= NORI__VALUE_OUTPUT;
+    }
+    v->uses++;
+    g->outputs[g->output_count++] = v;
+    *out = v;
+    return NORI_OK;
+}
+
+static nori_status build_outputs(nori__builder *b, nori__graph *g, const nori__pb_graph *pb)
+{
+    g->outputs = nori__arena_array(&b->ir->arena, pb->outputs.count, sizeof(*g->outputs));
+    if (!g->outputs) {
+        return nori__no_memory(b->err);
+    }
+    for (size_t i = 0; i < pb->outputs.count; i++) {
+        nori__value *v;
+        NORI__TRY(add_output(b, g, pb->outputs.items[i].name, &v));
+        if (v->graph == g && v->type.kind == NORI_KIND_UNKNOWN) {
+            NORI__TRY(declare_type(b, v, &pb->outputs.items[i]));
+        }
+    }
+    return NORI_OK;
+}
+
+static nori_status build_value_info(nori__builder *b, nori__graph *g, const nori__pb_value *infos,
+                                    size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        nori__value *v = nori__map_get_n(&g->names, infos[i].name.p, infos[i].name.n);
+        if (v && v->type.kind == NORI_KIND_UNKNOWN) {
+            NORI__TRY(declare_type(b, v, &infos[i]));
         }
     }
     return NORI_OK;
@@ -226,284 +216,254 @@ static nori_status add_values(builder *b, const nori__pb_graph *pb, nori__graph 
 
 /* ---- nodes ---- */
 
-static nori_status build_attr(builder *b, const nori__pb_attr *pb, nori__attr *attr,
-                              nori__node *node)
+static nori_status fail_in_node(nori__builder *b, const nori__node *node, nori_status status)
 {
-    attr->pb = pb;
-    attr->kind = pb->kind;
-    NORI__TRY(name_of(b, pb->name, "an attribute name", &attr->name));
-    if (pb->ref_name.n > 0) {
-        NORI__TRY(name_of(b, pb->ref_name, "an attribute name", &attr->ref));
-    }
-    if (attr->kind == NORI__ATTR_NONE && !attr->ref) { /* IR 1 does not say: told by what is there */
-        attr->kind = pb->t                ? NORI__ATTR_TENSOR
-                     : pb->g              ? NORI__ATTR_GRAPH
-                     : pb->ints.count     ? NORI__ATTR_INTS
-                     : pb->floats.count   ? NORI__ATTR_FLOATS
-                     : pb->strings.count  ? NORI__ATTR_STRINGS
-                     : pb->s.n            ? NORI__ATTR_STRING
-                     : pb->f != 0         ? NORI__ATTR_FLOAT
-                                          : NORI__ATTR_INT;
-    }
-    switch (attr->kind) {
-    case NORI__ATTR_FLOAT:
-        attr->v.f = pb->f;
-        break;
-    case NORI__ATTR_INT:
-        attr->v.i = pb->i;
-        break;
-    case NORI__ATTR_STRING:
-        attr->count = pb->s.n;
-        attr->v.s = nori__arena_copy(&b->ir->arena, pb->s.n ? pb->s.p : "", pb->s.n);
-        return attr->v.s ? NORI_OK : nori__no_memory(b->err);
-    case NORI__ATTR_FLOATS:
-        attr->count = pb->floats.count;
-        attr->v.floats = pb->floats.items;
-        break;
-    case NORI__ATTR_INTS:
-        attr->count = pb->ints.count;
-        attr->v.ints = pb->ints.items;
-        break;
-    case NORI__ATTR_STRINGS:
-        attr->count = pb->strings.count;
-        attr->v.strings = pb->strings.items;
-        break;
-    case NORI__ATTR_TENSOR:
-        if (!pb->t) {
-            return nori__fail(b->err, NORI_ERROR_MODEL, "attribute %s has no tensor", attr->name);
-        }
-        NORI__TRY(nori__tensor_from_pb(b->ir->allocator, pb->t, b->external, &attr->v.tensor, b->err));
-        return nori__ir_keep(b->ir, attr->v.tensor) ? NORI_OK : nori__no_memory(b->err);
-    case NORI__ATTR_SPARSE:
-        if (!pb->sparse) {
-            return nori__fail(b->err, NORI_ERROR_MODEL, "attribute %s has no tensor", attr->name);
-        }
-        NORI__TRY(sparse_tensor(b, pb->sparse, &attr->v.tensor));
-        return nori__ir_keep(b->ir, attr->v.tensor) ? NORI_OK : nori__no_memory(b->err);
-    case NORI__ATTR_TENSORS:
-        attr->v.tensors = nori__arena_array(&b->ir->arena, pb->tensors.count + 1, sizeof(void *));
-        if (!attr->v.tensors) {
-            return nori__no_memory(b->err);
-        }
-        for (size_t i = 0; i < pb->tensors.count; i++) {
-            nori_tensor *t = NULL;
-            NORI__TRY(nori__tensor_from_pb(b->ir->allocator, &pb->tensors.items[i], b->external, &t,
-                                           b->err));
-            if (!nori__ir_keep(b->ir, t)) {
-                return nori__no_memory(b->err);
-            }
-            attr->v.tensors[attr->count++] = t;
-        }
-        break;
-    case NORI__ATTR_GRAPH:
-        if (!pb->g) {
-            return nori__fail(b->err, NORI_ERROR_MODEL, "attribute %s has no graph", attr->name);
-        }
-        return build_graph(b, pb->g, node->graph, node, &attr->v.graph);
-    case NORI__ATTR_GRAPHS:
-        attr->v.graphs = nori__arena_array(&b->ir->arena, pb->graphs.count + 1, sizeof(void *));
-        if (!attr->v.graphs) {
-            return nori__no_memory(b->err);
-        }
-        for (size_t i = 0; i < pb->graphs.count; i++) {
-            NORI__TRY(build_graph(b, pb->graphs.items[i], node->graph, node,
-                                  &attr->v.graphs[attr->count++]));
-        }
-        break;
-    case NORI__ATTR_TYPE: {
-        nori__type *type = nori__arena_alloc(&b->ir->arena, sizeof(*type));
-        attr->v.type = type;
-        if (!type) {
-            return nori__no_memory(b->err);
-        }
-        return pb->tp ? read_type(b, pb->tp, type, attr->name, 0) : NORI_OK;
-    }
-    default:
-        break;
-    }
-    return NORI_OK;
+    char path[256];
+    nori__node_path(node, path, sizeof(path));
+    nori__where(b->err, "node %s", path);
+    return status;
 }
 
-static nori_status build_node(builder *b, const nori__pb_node *pb, nori__graph *g)
+/* The node with its outputs declared; inputs and attributes wait until all names are known. */
+static nori_status begin_node(nori__builder *b, nori__graph *g, const nori__pb_node *pb)
 {
-    nori__node *node = nori__node_add(g);
+    nori__ir *ir = b->ir;
+    if (pb->inputs.count > INT32_MAX || pb->outputs.count > INT32_MAX ||
+        pb->attrs.count > INT32_MAX) {
+        return nori__fail(b->err, NORI_ERROR_LIMIT, "a node has more than 2^31 inputs, outputs "
+                                                    "or attributes");
+    }
+    nori__node *node = nori__arena_alloc(&ir->arena, sizeof(*node));
     if (!node) {
         return nori__no_memory(b->err);
     }
     node->pb = pb;
-    NORI__TRY(name_of(b, pb->name, "a node name", &node->name));
-    NORI__TRY(name_of(b, pb->op_type, "an operator name", &node->op_type));
-    NORI__TRY(name_of(b, pb->domain, "a domain", &node->domain));
-    NORI__TRY(name_of(b, pb->overload, "an overload name", &node->overload));
+    NORI__TRY(nori__text_from_pb(b, pb->name, "a node name", &node->name));
+    NORI__TRY(nori__text_from_pb(b, pb->op_type, "an operator name", &node->op_type));
+    NORI__TRY(nori__text_from_pb(b, pb->overload, "an overload name", &node->overload));
+    NORI__TRY(nori__text_from_pb(b, pb->domain, "a domain", &node->domain));
     if (nori__same(node->domain, "ai.onnx")) {
         node->domain = "";
     }
-    nori__arena *arena = &b->ir->arena;
-    if (pb->inputs.count > UINT32_MAX / 2 || pb->outputs.count > UINT32_MAX / 2) {
-        return nori__fail(b->err, NORI_ERROR_LIMIT, "too many inputs");
+    node->id = ir->node_count++;
+    nori__node_link(g, NULL, node);
+    if (pb->op_type.n == 0) {
+        return fail_in_node(b, node, nori__fail(b->err, NORI_ERROR_MODEL,
+                                                "the node names no operator (op_type is empty)"));
     }
-    node->inputs = nori__arena_array(arena, pb->inputs.count + 1, sizeof(*node->inputs));
-    node->outputs = nori__arena_array(arena, pb->outputs.count + 1, sizeof(*node->outputs));
-    node->attrs = nori__arena_array(arena, pb->attrs.count + 1, sizeof(*node->attrs));
-    if (!node->inputs || !node->outputs || !node->attrs) {
+    node->outputs = nori__arena_array(&ir->arena, pb->outputs.count, sizeof(*node->outputs));
+    node->inputs = nori__arena_array(&ir->arena, pb->inputs.count, sizeof(*node->inputs));
+    node->attrs = nori__arena_array(&ir->arena, pb->attrs.count, sizeof(*node->attrs));
+    if (!node->outputs || !node->inputs || !node->attrs) {
         return nori__no_memory(b->err);
     }
-    node->output_count = (uint32_t)pb->outputs.count;
-    for (uint32_t i = 0; i < node->output_count; i++) {
-        nori__str name = pb->outputs.items[i];
-        if (name.n > 0) {
-            node->outputs[i] = nori__map_get_n(&g->names, name.p, name.n);
-            node->outputs[i]->producer = node;
+    for (size_t i = 0; i < pb->outputs.count; i++) {
+        nori__value *v = NULL;
+        if (pb->outputs.items[i].n > 0) {
+            nori_status status = declare(b, g, pb->outputs.items[i], "a node output", &v);
+            if (status != NORI_OK) {
+                return fail_in_node(b, node, status);
+            }
+            v->producer = node;
         }
+        node->outputs[node->output_count++] = v;
     }
-    node->input_count = (uint32_t)pb->inputs.count;
-    for (uint32_t i = 0; i < node->input_count; i++) {
+    return NORI_OK;
+}
+
+static nori_status wire_node(nori__builder *b, nori__graph *g, nori__node *node)
+{
+    const nori__pb_node *pb = node->pb;
+    for (size_t i = 0; i < pb->inputs.count; i++) {
         nori__str name = pb->inputs.items[i];
-        if (name.n == 0) {
-            continue;
+        nori__value *v = NULL;
+        if (name.n > 0) {
+            v = find_outer(g, name);
+            if (!v) {
+                nori__fail(b->err, NORI_ERROR_MODEL,
+                           "input %zu, '%.*s', is not defined: no graph input, initializer or "
+                           "node output has this name, here or in the graphs around",
+                           i, (int)(name.n < 200 ? name.n : 200), name.p);
+                return fail_in_node(b, node, NORI_ERROR_MODEL);
+            }
+            v->uses++;
         }
-        for (nori__graph *at = g; at && !node->inputs[i]; at = at->parent) {
-            node->inputs[i] = nori__map_get_n(&at->names, name.p, name.n);
-        }
-        if (!node->inputs[i]) {
-            return nori__fail(b->err, NORI_ERROR_MODEL,
-                              "input %u is \"%.*s\", which nothing defines", i,
-                              (int)(name.n < 200 ? name.n : 200), name.p);
-        }
+        node->inputs[node->input_count++] = v;
     }
     for (size_t i = 0; i < pb->attrs.count; i++) {
-        NORI__TRY(build_attr(b, &pb->attrs.items[i], &node->attrs[i], node));
+        nori_status status =
+            nori__attr_from_pb(b, node, &pb->attrs.items[i], &node->attrs[node->attr_count]);
+        if (status != NORI_OK) {
+            return fail_in_node(b, node, status);
+        }
         node->attr_count++;
     }
     return NORI_OK;
 }
 
-static nori_status add_outputs(builder *b, const nori__pb_graph *pb, nori__graph *g)
+static nori_status build_nodes(nori__builder *b, nori__graph *g, const nori__pb_node *nodes,
+                               size_t count)
 {
-    g->outputs = nori__arena_array(&b->ir->arena, pb->outputs.count + 1, sizeof(*g->outputs));
-    if (!g->outputs) {
-        return nori__no_memory(b->err);
+    if (count > INT32_MAX - b->ir->node_count) {
+        return nori__fail(b->err, NORI_ERROR_LIMIT, "more than 2^31 nodes");
     }
-    for (size_t i = 0; i < pb->outputs.count; i++) {
-        const char *name;
-        NORI__TRY(name_of(b, pb->outputs.items[i].name, "output", &name));
-        nori__value *v = nori__value_find(g, name);
-        if (!v) {
-            return nori__fail(b->err, NORI_ERROR_MODEL,
-                              "graph output \"%s\" is defined by no node, input or initializer",
-                              name);
-        }
-        v->flags |= v->graph == g ? NORI__VALUE_OUTPUT : 0;
-        if (v->graph == g && !v->pb && !v->constant) {
-            NORI__TRY(declare(b, &pb->outputs.items[i], v));
-        }
-        g->outputs[g->output_count++] = v;
+    for (size_t i = 0; i < count; i++) {
+        NORI__TRY(begin_node(b, g, &nodes[i]));
+    }
+    for (nori__node *node = g->first; node; node = node->next) {
+        NORI__TRY(wire_node(b, g, node));
     }
     return NORI_OK;
 }
 
-/* Inputs that must be fed first, then those with a default. */
-static nori_status add_inputs(builder *b, const nori__pb_graph *pb, nori__graph *g)
+static nori_status build_graph(nori__builder *b, nori__graph *g)
 {
-    g->inputs = nori__arena_array(&b->ir->arena, pb->inputs.count + 1, sizeof(*g->inputs));
-    if (!g->inputs) {
-        return nori__no_memory(b->err);
-    }
-    for (int with_default = 0; with_default < 2; with_default++) {
-        for (size_t i = 0; i < pb->inputs.count; i++) {
-            nori__str name = pb->inputs.items[i].name;
-            nori__value *v = nori__map_get_n(&g->names, name.n ? name.p : "", name.n);
-            if ((v->flags & NORI__VALUE_INPUT) && (v->constant != NULL) == with_default) {
-                g->inputs[g->input_count++] = v;
-            }
-        }
-    }
-    return NORI_OK;
-}
-
-static nori_status build_graph(builder *b, const nori__pb_graph *pb, nori__graph *parent,
-                               nori__node *parent_node, nori__graph **out)
-{
-    nori__graph *g = nori__graph_new(b->ir, parent);
-    *out = g;
-    if (!g) {
-        return nori__no_memory(b->err);
-    }
-    if (b->depth >= NORI__PB_MAX_NESTING) {
-        return nori__fail(b->err, NORI_ERROR_LIMIT, "subgraphs are nested more than %d deep",
+    const nori__pb_graph *pb = g->pb;
+    if (g->depth > NORI__PB_MAX_NESTING) {
+        return nori__fail(b->err, NORI_ERROR_LIMIT, "graphs are nested more than %d deep",
                           NORI__PB_MAX_NESTING);
     }
-    b->depth++;
-    g->pb = pb;
-    g->parent_node = parent_node;
-    NORI__TRY(name_of(b, pb->name, "a graph name", &g->name));
-    NORI__TRY(add_values(b, pb, g));
-    NORI__TRY(add_inputs(b, pb, g));
-    for (size_t i = 0; i < pb->nodes.count; i++) {
-        nori_status s = build_node(b, &pb->nodes.items[i], g);
-        if (s != NORI_OK) {
-            if (g->last && b->err && !b->err->where[0]) {
-                char path[256];
-                nori__node_path(g->last, path, sizeof(path));
-                nori__where(b->err, "%s", path);
-            }
-            return s;
-        }
-    }
-    NORI__TRY(add_outputs(b, pb, g));
-    b->depth--;
-    return nori__graph_order(g, b->err);
+    NORI__TRY(nori__text_from_pb(b, pb->name, "a graph name", &g->name));
+    NORI__TRY(declare_inputs(b, g, pb));
+    NORI__TRY(build_initializers(b, g, pb));
+    NORI__TRY(sort_inputs(b, g));
+    NORI__TRY(build_nodes(b, g, pb->nodes.items, pb->nodes.count));
+    NORI__TRY(build_outputs(b, g, pb));
+    return build_value_info(b, g, pb->value_info.items, pb->value_info.count);
 }
 
-static nori_status read_opsets(builder *b, const nori__pb_model *pb)
+/* ---- the model ---- */
+
+static nori_status build_opsets(nori__builder *b, const nori__pb_model *pb)
 {
     nori__ir *ir = b->ir;
-    ir->opsets = nori__arena_array(&ir->arena, pb->opsets.count + 1, sizeof(*ir->opsets));
+    size_t count = pb->opsets.count;
+    ir->opsets = nori__arena_array(&ir->arena, count + 1, sizeof(*ir->opsets));
     if (!ir->opsets) {
         return nori__no_memory(b->err);
     }
-    for (size_t i = 0; i < pb->opsets.count; i++) {
-        nori__opset *o = &ir->opsets[ir->opset_count++];
-        NORI__TRY(name_of(b, pb->opsets.items[i].domain, "a domain", &o->domain));
-        o->domain = nori__same(o->domain, "ai.onnx") ? "" : o->domain;
-        o->version = pb->opsets.items[i].version;
+    for (size_t i = 0; i < count; i++) {
+        const char *domain;
+        NORI__TRY(nori__text_from_pb(b, pb->opsets.items[i].domain, "a domain", &domain));
+        domain = nori__same(domain, "ai.onnx") ? "" : domain;
+        ir->opsets[ir->opset_count++] = (nori__opset){domain, pb->opsets.items[i].version};
     }
-    if (ir->opset_count > 0) {
-        return NORI_OK;
+    if (count == 0) {
+        if (ir->ir_version >= 3) {
+            return nori__fail(b->err, NORI_ERROR_MODEL,
+                              "the model imports no operator set (opset_import is empty), which "
+                              "IR version %lld requires",
+                              (long long)ir->ir_version);
+        }
+        if (nori__ir_warn(ir, "the model names no operator set: ai.onnx 1 is assumed") != NORI_OK) {
+            return nori__no_memory(b->err);
+        }
+        ir->opsets[ir->opset_count++] = (nori__opset){"", 1};
     }
-    if (pb->ir_version >= 3) {
-        nori_status s = nori__fail(b->err, NORI_ERROR_MODEL,
-                                   "the model imports no operator set (opset_import is empty)");
-        nori__hint(b->err, "only files of IR version 1 and 2 may leave it out; this one says %lld",
-                   (long long)pb->ir_version);
-        return s;
+    return NORI_OK;
+}
+
+static nori_status build_all(nori__builder *b, const nori__pb_model *pb)
+{
+    nori__ir *ir = b->ir;
+    if (!pb->graph) {
+        return nori__fail(b->err, NORI_ERROR_MODEL, "the model has no graph");
     }
-    ir->opsets[ir->opset_count++] = (nori__opset){"", 1};
-    return nori__ir_warn(ir, "the model names no operator set; its IR version %lld implies "
-                             "operator set 1",
-                         (long long)pb->ir_version);
+    NORI__TRY(build_opsets(b, pb));
+    ir->main = nori__graph_new(ir, NULL, NULL);
+    if (!ir->main) {
+        return nori__no_memory(b->err);
+    }
+    ir->main->pb = pb->graph;
+    nori__graph_append(ir, ir->main);
+    b->last = ir->main;
+    for (nori__graph *g = ir->main; g; g = g->next_graph) {
+        nori_status status = build_graph(b, g);
+        ir->last_graph = b->last;
+        NORI__TRY(status);
+    }
+    return nori__graphs_order(ir->graphs, ir->allocator, 0, ir->node_count, b->err);
 }
 
 nori_status nori__ir_build(const nori_allocator *a, const nori__pb_model *pb,
-                           nori__external *external, nori__ir **out, nori_error *err)
+                           nori__external *external, nori__ir **result, nori_error *err)
 {
-    *out = NULL;
+    *result = NULL;
     nori__ir *ir = nori__ir_new(a);
     if (!ir) {
         return nori__no_memory(err);
     }
-    ir->pb = pb;
     ir->ir_version = pb->ir_version;
-    builder b = {.ir = ir, .external = external, .err = err};
-    nori_status s = read_opsets(&b, pb);
-    if (s == NORI_OK) {
-        s = build_graph(&b, pb->graph, NULL, NULL, &ir->main);
-    }
-    if (s != NORI_OK) {
+    ir->pb = pb;
+    ir->external = external;
+    nori__builder b = {.ir = ir, .err = err};
+    nori_status status = build_all(&b, pb);
+    if (status != NORI_OK) {
         nori__ir_free(ir);
-        return s;
+        return status;
     }
-    nori__count_uses(ir);
-    *out = ir;
+    *result = ir;
     return NORI_OK;
+}
+
+/* ---- functions ---- */
+
+static nori_status build_function(nori__builder *b, nori__graph *g, const nori__pb_function *pb)
+{
+    nori__ir *ir = b->ir;
+    uint32_t low = ir->node_count;
+    NORI__TRY(nori__text_from_pb(b, pb->name, "a function name", &g->name));
+    g->inputs = nori__arena_array(&ir->arena, pb->inputs.count, sizeof(*g->inputs));
+    g->outputs = nori__arena_array(&ir->arena, pb->outputs.count, sizeof(*g->outputs));
+    if (!g->inputs || !g->outputs) {
+        return nori__no_memory(b->err);
+    }
+    for (size_t i = 0; i < pb->inputs.count; i++) {
+        nori__value *v;
+        NORI__TRY(declare(b, g, pb->inputs.items[i], "an input", &v));
+        v->flags |= NORI__VALUE_INPUT;
+        g->inputs[g->input_count++] = v;
+    }
+    NORI__TRY(build_nodes(b, g, pb->nodes.items, pb->nodes.count));
+    for (size_t i = 0; i < pb->outputs.count; i++) {
+        nori__value *v;
+        NORI__TRY(add_output(b, g, pb->outputs.items[i], &v));
+    }
+    NORI__TRY(build_value_info(b, g, pb->value_info.items, pb->value_info.count));
+    for (nori__graph *inner = g->next_graph; inner; inner = inner->next_graph) {
+        NORI__TRY(build_graph(b, inner));
+    }
+    return nori__graphs_order(g, ir->allocator, low, ir->node_count, b->err);
+}
+
+nori_status nori__function_build(nori__ir *ir, const nori__pb_function *pb, nori__graph **body,
+                                 nori_error *err)
+{
+    nori__graph *g = nori__graph_new(ir, NULL, NULL);
+    if (!g) {
+        return nori__no_memory(err);
+    }
+    nori__builder b = {.ir = ir, .err = err, .last = g, .function = true};
+    nori_status status = build_function(&b, g, pb);
+    if (status != NORI_OK) {
+        nori__where(err, "function '%.200s'", g->name);
+        nori__function_free(g);
+        return status;
+    }
+    *body = g;
+    return NORI_OK;
+}
+
+void nori__function_free(nori__graph *body)
+{
+    for (nori__graph *g = body; g; g = g->next_graph) {
+        nori__map_free(&g->names);
+    }
+}
+
+nori_status nori__attr_build(nori__ir *ir, const nori__pb_attr *pb, nori__attr *attr,
+                             nori_error *err)
+{
+    nori__builder b = {.ir = ir, .err = err};
+    return nori__attr_from_pb(&b, NULL, pb, attr);
 }

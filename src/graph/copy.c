@@ -1,146 +1,235 @@
-/* copy.c: a second graph of the same structure. Tensors and the file's messages are shared; names
- * and attribute payloads are copied, so that the first may be freed. */
+/* copy.c: copies of graphs: a whole ir, or the nodes of a body put in place of a call.
+ *
+ * Graphs are copied outer before inner from a growing list, so nesting costs no stack. Within a
+ * graph all values come first; references then find their copy by the value's id, and what is not
+ * copied (values around an inlined body) stands for itself. Tensors and the file's messages are
+ * shared. A copy into another ir shares no other memory with the first, which may be freed. */
 #include "graph/internal.h"
 
 typedef struct copier {
-    const nori__ir *from;
+    nori__cloner *table;
     nori__ir *to;
-    nori__value **values; /* by id of from */
-    nori__vec pairs;      /* from, to, from, to ... graphs */
+    bool same_ir;               /* text and lists can be shared */
+    const nori__inlining *what; /* NULL: the whole ir is copied */
+    nori__vec pairs;            /* from, to, from, to ...: graphs */
     bool ok;
 } copier;
 
+/* Stands in the table for a formal input that the call leaves out. */
+static nori__value absent;
+
+void nori__cloner_init(nori__cloner *cloner, const nori_allocator *a)
+{
+    *cloner = (nori__cloner){.allocator = a};
+}
+
+void nori__cloner_free(nori__cloner *cloner)
+{
+    nori__release(cloner->allocator, cloner->values, cloner->capacity * sizeof(*cloner->values));
+    cloner->values = NULL;
+    cloner->capacity = 0;
+}
+
+static bool reserve(nori__cloner *cloner, size_t count)
+{
+    if (count <= cloner->capacity) {
+        return true;
+    }
+    size_t capacity = cloner->capacity * 2 > count ? cloner->capacity * 2 : count, bytes;
+    nori__value **grown = nori__mul_size(capacity, sizeof(*grown), &bytes)
+                              ? nori__alloc_zero(cloner->allocator, bytes)
+                              : NULL;
+    if (!grown) {
+        return false;
+    }
+    if (cloner->capacity > 0) {
+        memcpy(grown, cloner->values, cloner->capacity * sizeof(*grown));
+    }
+    nori__cloner_free(cloner);
+    cloner->values = grown;
+    cloner->capacity = capacity;
+    return true;
+}
+
+static nori__value *copy_of(const copier *c, nori__value *v)
+{
+    nori__value *copy = v && v->id < c->table->capacity ? c->table->values[v->id] : NULL;
+    return copy == &absent ? NULL : copy ? copy : v;
+}
+
 static const char *text(copier *c, const char *s)
 {
-    const char *copy = s ? nori__arena_text(&c->to->arena, s) : NULL;
+    const char *copy = s && !c->same_ir ? nori__arena_text(&c->to->arena, s) : s;
     c->ok = c->ok && (copy || !s);
     return copy;
 }
 
 static void *array(copier *c, size_t count, size_t size)
 {
-    void *p = nori__arena_array(&c->to->arena, count + 1, size);
+    void *p = nori__arena_array(&c->to->arena, count, size);
     c->ok = c->ok && p;
     return p;
 }
 
-static nori__type copy_type(copier *c, const nori__type *t)
+static void *list(copier *c, const void *from, size_t count, size_t size)
 {
-    nori__type copy = *t;
-    if (t->rank > 0 && t->dims) {
-        copy.dims = array(c, (size_t)t->rank, sizeof(*copy.dims));
-        for (int d = 0; c->ok && d < t->rank; d++) {
-            copy.dims[d] = (nori__dim){t->dims[d].value, text(c, t->dims[d].name)};
-        }
+    void *p = array(c, count, size);
+    if (p && count > 0) {
+        memcpy(p, from, count * size);
     }
-    if (t->of) { /* types nest as deep as the reader allows */
-        nori__type *of = array(c, 1, sizeof(*of));
-        if (c->ok) {
-            *of = copy_type(c, t->of);
+    return p;
+}
+
+/* ---- values ---- */
+
+static nori__type copy_type(copier *c, const nori__type *from)
+{
+    nori__type first = *from, *to = &first;
+    while (!c->same_ir && c->ok) {
+        if (to->rank > 0 && to->dims) {
+            const nori__dim *dims = to->dims;
+            to->dims = list(c, dims, (size_t)to->rank, sizeof(*dims));
+            for (int d = 0; c->ok && d < to->rank; d++) {
+                to->dims[d].name = text(c, dims[d].name);
+            }
         }
-        copy.of = of;
+        if (!to->of) {
+            break;
+        }
+        nori__type *of = list(c, to->of, 1, sizeof(*of));
+        to->of = of;
+        to = of;
     }
-    return copy;
+    return first;
 }
 
 static void retain(copier *c, nori_tensor *t)
 {
-    if (t && !nori__ir_keep(c->to, nori_tensor_retain(t))) {
+    if (t && !c->same_ir && !nori__ir_keep(c->to, nori_tensor_retain(t))) {
         c->ok = false;
     }
 }
 
-/* First all graphs and values, so that references across graphs find their target. */
-static void copy_values(copier *c, const nori__graph *from, nori__graph *to)
+static void copy_value(copier *c, const nori__value *v, nori__graph *to)
 {
-    to->name = text(c, from->name);
-    to->pb = from->pb;
-    /* values is newest first: walked backwards, so that ids keep their order */
-    size_t n = 0;
-    for (const nori__value *v = from->values; v; v = v->next) {
-        n++;
+    nori__value *copy = NULL;
+    if (c->what && to == c->what->call_graph) {
+        const char *name = nori__arena_printf(&c->to->arena, "%s/%s", c->what->prefix, v->name);
+        copy = name ? nori__value_new(to, name) : NULL;
+    } else {
+        const char *name = text(c, v->name);
+        copy = c->ok ? nori__value_add(to, name) : NULL;
     }
-    const nori__value **list = nori__alloc(c->to->allocator, (n + 1) * sizeof(*list));
-    if (!list) {
+    if (!copy) {
         c->ok = false;
         return;
     }
-    size_t i = n;
-    for (const nori__value *v = from->values; v; v = v->next) {
-        list[--i] = v;
+    copy->type = copy_type(c, &v->type);
+    copy->declared = copy_type(c, &v->declared);
+    copy->constant = v->constant;
+    copy->flags = v->flags;
+    if (c->what && to == c->what->call_graph) {
+        copy->flags &= NORI__VALUE_INITIALIZER;
     }
-    for (i = 0; c->ok && i < n; i++) {
-        const nori__value *v = list[i];
-        const char *name = text(c, v->name);
-        nori__value *copy = c->ok ? nori__value_add(to, name) : NULL;
-        if (!copy) {
-            c->ok = false;
-            break;
-        }
-        copy->type = copy_type(c, &v->type);
-        copy->constant = v->constant;
-        copy->flags = v->flags;
-        copy->uses = v->uses;
-        copy->pb = v->pb;
-        c->values[v->id] = copy;
-        retain(c, v->constant);
-    }
-    nori__release(c->to->allocator, list, (n + 1) * sizeof(*list));
+    copy->pb = v->pb;
+    c->table->values[v->id] = copy;
+    retain(c, v->constant);
 }
 
-static nori__graph *graph_of(copier *c, const nori__graph *from)
+/* The list is newest first; copied backwards, so that ids keep their order. */
+static void copy_values(copier *c, const nori__graph *from, nori__graph *to)
 {
-    for (size_t i = 0; i + 1 < c->pairs.count; i += 2) {
-        if (c->pairs.items[i] == (const void *)from) {
-            return c->pairs.items[i + 1];
+    nori__vec order;
+    nori__vec_init(&order, c->to->allocator);
+    for (nori__value *v = from->values; c->ok && v; v = v->next) {
+        c->ok = nori__vec_push(&order, v);
+    }
+    for (size_t i = order.count; c->ok && i-- > 0;) {
+        const nori__value *v = order.items[i];
+        if (!c->table->values[v->id]) {
+            copy_value(c, v, to);
         }
     }
-    return NULL;
+    nori__vec_free(&order);
 }
 
-static nori__value **copy_list(copier *c, nori__value *const *from, size_t n)
+/* ---- nodes ---- */
+
+static nori__value **copy_list(copier *c, nori__value *const *from, size_t n, bool use)
 {
-    nori__value **list = array(c, n, sizeof(*list));
+    nori__value **copy = array(c, n, sizeof(*copy));
     for (size_t i = 0; c->ok && i < n; i++) {
-        list[i] = from[i] ? c->values[from[i]->id] : NULL;
+        copy[i] = copy_of(c, from[i]);
+        if (use && copy[i]) {
+            copy[i]->uses++;
+        }
     }
-    return list;
+    return copy;
 }
 
-static void copy_attr(copier *c, const nori__attr *from, nori__attr *to, nori__node *node)
+static nori__graph *begin_graph(copier *c, const nori__graph *from, nori__graph *parent,
+                                nori__node *parent_node)
 {
-    *to = *from;
-    to->name = text(c, from->name);
-    to->ref = text(c, from->ref);
+    nori__graph *g = nori__graph_new(c->to, parent, parent_node);
+    if (!g || !nori__vec_push(&c->pairs, (void *)(uintptr_t)from) ||
+        !nori__vec_push(&c->pairs, g)) {
+        c->ok = false;
+        return NULL;
+    }
+    nori__graph_append(c->to, g);
+    g->pb = from->pb;
+    return g;
+}
+
+/* The attribute that a function's attribute stands for; NULL when nobody gave it. */
+static const nori__attr *resolve_ref(const copier *c, const nori__attr *a)
+{
+    if (!a->ref || !c->what || !c->what->call) {
+        return a;
+    }
+    const nori__attr *given = nori__attr_find(c->what->call, a->ref);
+    for (size_t i = 0; !given && i < c->what->n_defaults; i++) {
+        given = nori__same(c->what->defaults[i].name, a->ref) ? &c->what->defaults[i] : NULL;
+    }
+    return given;
+}
+
+static void copy_payload(copier *c, const nori__attr *from, nori__attr *to, nori__node *node)
+{
     size_t n = from->count;
+    switch (from->kind) {
+    case NORI__ATTR_GRAPH:
+        to->v.graph = begin_graph(c, from->v.graph, node->graph, node);
+        return;
+    case NORI__ATTR_GRAPHS:
+        to->v.graphs = array(c, n, sizeof(*to->v.graphs));
+        for (size_t i = 0; c->ok && i < n; i++) {
+            to->v.graphs[i] = begin_graph(c, from->v.graphs[i], node->graph, node);
+        }
+        return;
+    default:
+        break;
+    }
+    if (c->same_ir) {
+        return;
+    }
     switch (from->kind) {
     case NORI__ATTR_STRING:
         to->v.s = nori__arena_copy(&c->to->arena, from->v.s, n);
         c->ok = c->ok && to->v.s;
         break;
-    case NORI__ATTR_INTS: {
-        int64_t *copy = array(c, n, sizeof(*copy));
-        if (copy && n) {
-            memcpy(copy, from->v.ints, n * sizeof(*copy));
-        }
-        to->v.ints = copy;
+    case NORI__ATTR_INTS:
+        to->v.ints = list(c, from->v.ints, n, sizeof(*from->v.ints));
         break;
-    }
-    case NORI__ATTR_FLOATS: {
-        float *copy = array(c, n, sizeof(*copy));
-        if (copy && n) {
-            memcpy(copy, from->v.floats, n * sizeof(*copy));
-        }
-        to->v.floats = copy;
+    case NORI__ATTR_FLOATS:
+        to->v.floats = list(c, from->v.floats, n, sizeof(*from->v.floats));
         break;
-    }
     case NORI__ATTR_STRINGS: {
         nori__str *copy = array(c, n, sizeof(*copy));
-        for (size_t i = 0; copy && i < n; i++) {
+        for (size_t i = 0; c->ok && i < n; i++) {
             copy[i].n = from->v.strings[i].n;
-            copy[i].p = nori__arena_copy(&c->to->arena, copy[i].n ? from->v.strings[i].p : "",
-                                         copy[i].n);
-            c->ok = c->ok && copy[i].p;
+            copy[i].p = nori__arena_copy(&c->to->arena, from->v.strings[i].p, copy[i].n);
+            c->ok = copy[i].p != NULL;
         }
         to->v.strings = copy;
         break;
@@ -149,30 +238,13 @@ static void copy_attr(copier *c, const nori__attr *from, nori__attr *to, nori__n
     case NORI__ATTR_SPARSE:
         retain(c, from->v.tensor);
         break;
-    case NORI__ATTR_TENSORS: {
-        to->v.tensors = array(c, n, sizeof(*to->v.tensors));
+    case NORI__ATTR_TENSORS:
+    case NORI__ATTR_SPARSES:
+        to->v.tensors = list(c, from->v.tensors, n, sizeof(*from->v.tensors));
         for (size_t i = 0; c->ok && i < n; i++) {
-            to->v.tensors[i] = from->v.tensors[i];
             retain(c, from->v.tensors[i]);
         }
         break;
-    }
-    case NORI__ATTR_GRAPH:
-        to->v.graph = graph_of(c, from->v.graph);
-        if (to->v.graph) {
-            to->v.graph->parent_node = node;
-        }
-        break;
-    case NORI__ATTR_GRAPHS: {
-        to->v.graphs = array(c, n, sizeof(*to->v.graphs));
-        for (size_t i = 0; c->ok && i < n; i++) {
-            to->v.graphs[i] = graph_of(c, from->v.graphs[i]);
-            if (to->v.graphs[i]) {
-                to->v.graphs[i]->parent_node = node;
-            }
-        }
-        break;
-    }
     case NORI__ATTR_TYPE: {
         nori__type *type = array(c, 1, sizeof(*type));
         if (c->ok) {
@@ -186,87 +258,108 @@ static void copy_attr(copier *c, const nori__attr *from, nori__attr *to, nori__n
     }
 }
 
-static void copy_nodes(copier *c, const nori__graph *from, nori__graph *to)
+static void copy_attrs(copier *c, const nori__node *from, nori__node *to)
 {
-    for (const nori__node *n = from->first; c->ok && n; n = n->next) {
-        nori__node *copy = nori__node_add(to);
-        if (!copy) {
-            c->ok = false;
-            return;
+    to->attrs = array(c, from->attr_count, sizeof(*to->attrs));
+    for (uint32_t i = 0; c->ok && i < from->attr_count; i++) {
+        const nori__attr *a = resolve_ref(c, &from->attrs[i]);
+        if (!a) {
+            continue; /* an optional attribute of the function that nobody gave */
         }
-        copy->name = text(c, n->name);
-        copy->op_type = text(c, n->op_type);
-        copy->domain = text(c, n->domain);
-        copy->overload = text(c, n->overload);
-        copy->op = n->op;
-        copy->version = n->version;
-        copy->pb = n->pb;
-        copy->inputs = copy_list(c, n->inputs, n->input_count);
-        copy->outputs = copy_list(c, n->outputs, n->output_count);
-        copy->input_count = n->input_count;
-        copy->output_count = n->output_count;
-        copy->attrs = array(c, n->attr_count, sizeof(*copy->attrs));
-        for (uint32_t i = 0; c->ok && i < n->output_count; i++) {
-            if (copy->outputs[i]) {
-                copy->outputs[i]->producer = copy;
-            }
+        nori__attr *copy = &to->attrs[to->attr_count++];
+        *copy = *a;
+        copy->name = text(c, from->attrs[i].name);
+        copy->ref = text(c, a->ref);
+        if (!a->ref) {
+            copy_payload(c, a, copy, to);
         }
-        for (uint32_t i = 0; c->ok && i < n->attr_count; i++) {
-            copy_attr(c, &n->attrs[i], &copy->attrs[i], copy);
-        }
-        copy->attr_count = n->attr_count;
     }
-    to->inputs = copy_list(c, from->inputs, from->input_count);
-    to->outputs = copy_list(c, from->outputs, from->output_count);
-    to->input_count = from->input_count;
-    to->output_count = from->output_count;
 }
 
-static void copy_all(copier *c)
+static void copy_node(copier *c, const nori__node *n, nori__graph *to, nori__node *before)
+{
+    nori__node *copy = array(c, 1, sizeof(*copy));
+    if (!c->ok) {
+        return;
+    }
+    bool inlined = c->what && to == c->what->call_graph;
+    copy->name = inlined ? nori__arena_printf(&c->to->arena, "%s/%s", c->what->prefix, n->name)
+                         : text(c, n->name);
+    copy->op_type = text(c, n->op_type);
+    copy->domain = text(c, n->domain);
+    copy->overload = text(c, n->overload);
+    copy->op = n->op;
+    copy->version = n->version;
+    copy->pb = n->pb;
+    copy->id = c->to->node_count++;
+    copy->inputs = copy_list(c, n->inputs, n->input_count, true);
+    copy->outputs = copy_list(c, n->outputs, n->output_count, false);
+    c->ok = c->ok && copy->name;
+    if (!c->ok) {
+        return;
+    }
+    copy->input_count = n->input_count;
+    copy->output_count = n->output_count;
+    for (uint32_t i = 0; i < n->output_count; i++) {
+        if (copy->outputs[i]) {
+            copy->outputs[i]->producer = copy;
+        }
+    }
+    nori__node_link(to, before, copy);
+    copy_attrs(c, n, copy);
+}
+
+/* Graphs pushed by begin_graph, and those that their nodes push. */
+static void copy_graphs(copier *c, size_t first)
+{
+    for (size_t i = first; c->ok && i < c->pairs.count; i += 2) {
+        const nori__graph *from = c->pairs.items[i];
+        nori__graph *to = c->pairs.items[i + 1];
+        to->name = text(c, from->name);
+        copy_values(c, from, to);
+        for (const nori__node *n = from->first; c->ok && n; n = n->next) {
+            copy_node(c, n, to, NULL);
+        }
+        to->inputs = copy_list(c, from->inputs, from->input_count, false);
+        to->outputs = copy_list(c, from->outputs, from->output_count, true);
+        to->input_count = c->ok ? from->input_count : 0;
+        to->output_count = c->ok ? from->output_count : 0;
+    }
+}
+
+/* ---- whole ----  */
+
+static void copy_ir(copier *c, const nori__ir *from)
 {
     nori__ir *to = c->to;
-    to->opsets = array(c, c->from->opset_count, sizeof(*to->opsets));
-    for (size_t i = 0; c->ok && i < c->from->opset_count; i++) {
-        to->opsets[i] = (nori__opset){text(c, c->from->opsets[i].domain),
-                                      c->from->opsets[i].version};
+    to->opsets = array(c, from->opset_count, sizeof(*to->opsets));
+    for (size_t i = 0; c->ok && i < from->opset_count; i++) {
+        to->opsets[i] = (nori__opset){text(c, from->opsets[i].domain), from->opsets[i].version};
+        to->opset_count++;
     }
-    to->opset_count = c->from->opset_count;
-    to->ir_version = c->from->ir_version;
-    to->pb = c->from->pb;
-    to->fresh = c->from->fresh;
-    for (const nori__graph *g = c->from->graphs; c->ok && g; g = g->next_graph) {
-        nori__graph *copy = nori__graph_new(to, NULL);
-        if (!copy || !nori__vec_push(&c->pairs, (void *)(uintptr_t)g) ||
-            !nori__vec_push(&c->pairs, copy)) {
-            c->ok = false;
-            return;
-        }
-        copy_values(c, g, copy);
-    }
-    for (size_t i = 0; c->ok && i < c->pairs.count; i += 2) {
-        const nori__graph *g = c->pairs.items[i];
-        nori__graph *copy = c->pairs.items[i + 1];
-        copy->parent = g->parent ? graph_of(c, g->parent) : NULL;
-        copy_nodes(c, g, copy);
-    }
-    to->main = graph_of(c, c->from->main);
+    to->ir_version = from->ir_version;
+    to->pb = from->pb;
+    to->external = from->external;
+    to->fresh = from->fresh;
+    to->main = begin_graph(c, from->main, NULL, NULL);
+    copy_graphs(c, 0);
 }
 
 nori_status nori__ir_copy(const nori__ir *from, nori__ir **out, nori_error *err)
 {
     *out = NULL;
-    copier c = {.from = from, .to = nori__ir_new(from->allocator), .ok = true};
+    nori__cloner table;
+    nori__cloner_init(&table, from->allocator);
+    copier c = {.table = &table, .to = nori__ir_new(from->allocator), .ok = true};
     if (!c.to) {
         return nori__no_memory(err);
     }
-    size_t bytes = ((size_t)from->value_count + 1) * sizeof(*c.values);
     nori__vec_init(&c.pairs, from->allocator);
-    c.values = nori__alloc_zero(from->allocator, bytes);
-    c.ok = c.values != NULL;
+    c.ok = reserve(&table, from->value_count);
     if (c.ok) {
-        copy_all(&c);
+        copy_ir(&c, from);
     }
-    nori__release(from->allocator, c.values, bytes);
+    nori__cloner_free(&table);
     nori__vec_free(&c.pairs);
     if (!c.ok) {
         nori__ir_free(c.to);
@@ -274,4 +367,77 @@ nori_status nori__ir_copy(const nori__ir *from, nori__ir **out, nori_error *err)
     }
     *out = c.to;
     return NORI_OK;
+}
+
+/* ---- inlining ---- */
+
+static void forget(nori__cloner *table, const nori__graph *g)
+{
+    for (const nori__value *v = g->values; v; v = v->next) {
+        table->values[v->id] = NULL;
+    }
+}
+
+/* The body's inputs become what the call gives; outputs that its nodes make, what it wants. */
+static void bind(copier *c, const nori__inlining *what)
+{
+    const nori__graph *body = what->body;
+    nori__value **values = c->table->values;
+    for (uint32_t i = 0; i < body->input_count; i++) {
+        nori__value *v = i < what->n_in ? what->in[i] : NULL;
+        values[body->inputs[i]->id] = v ? v : &absent;
+    }
+    for (uint32_t i = 0; i < body->output_count && i < what->n_out; i++) {
+        const nori__value *v = body->outputs[i];
+        if (what->out[i] && v->graph == body && v->producer && !values[v->id]) {
+            values[v->id] = what->out[i];
+        }
+    }
+}
+
+/* An output that is an input, a constant or another output needs a node that hands it on. */
+static nori_status pass_through(copier *c, const nori__inlining *what, nori__node *at,
+                                nori_error *err)
+{
+    const nori__graph *body = what->body;
+    for (uint32_t i = 0; i < body->output_count && i < what->n_out; i++) {
+        nori__value *v = copy_of(c, body->outputs[i]), *out = what->out[i];
+        if (!out || v == out) {
+            continue;
+        }
+        if (!v) {
+            return nori__fail(err, NORI_ERROR_MODEL,
+                              "output '%.200s' of '%.200s' is an input that the call leaves out",
+                              body->outputs[i]->name, body->name);
+        }
+        if (!nori__node_new(at->graph, at, "", "Identity", &v, 1, &out, 1)) {
+            return nori__no_memory(err);
+        }
+    }
+    return NORI_OK;
+}
+
+nori_status nori__graph_inline(nori__cloner *cloner, nori__node *at, const nori__inlining *given,
+                               nori_error *err)
+{
+    nori__inlining what = *given;
+    what.call_graph = at->graph;
+    copier c = {.table = cloner, .to = at->graph->ir, .same_ir = true, .what = &what, .ok = true};
+    if (!reserve(cloner, c.to->value_count)) {
+        return nori__no_memory(err);
+    }
+    nori__vec_init(&c.pairs, c.to->allocator);
+    bind(&c, &what);
+    copy_values(&c, what.body, at->graph);
+    for (const nori__node *n = what.body->first; c.ok && n; n = n->next) {
+        copy_node(&c, n, at->graph, at);
+    }
+    copy_graphs(&c, 0);
+    nori_status status = c.ok ? pass_through(&c, &what, at, err) : nori__no_memory(err);
+    forget(cloner, what.body);
+    for (size_t i = 0; i < c.pairs.count; i += 2) {
+        forget(cloner, c.pairs.items[i]);
+    }
+    nori__vec_free(&c.pairs);
+    return status;
 }

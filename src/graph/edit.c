@@ -1,148 +1,62 @@
-/* edit.c: making and changing graphs. */
-#include "graph/internal.h"
-
+/* edit.c: changing a graph: values, nodes, wiring. Every function keeps uses, producers and names
+ * in step, so that a pass may stop after any of them and leave a valid graph. */
 #include <stdio.h>
 
-nori__ir *nori__ir_new(const nori_allocator *a)
-{
-    nori__ir *ir = nori__alloc_zero(a, sizeof(*ir));
-    if (ir) {
-        ir->allocator = a;
-        nori__arena_init(&ir->arena, a);
-        nori__vec_init(&ir->tensors, a);
-        nori__vec_init(&ir->warnings, a);
-    }
-    return ir;
-}
+#include "graph/internal.h"
 
-void nori__ir_free(nori__ir *ir)
-{
-    if (!ir) {
-        return;
-    }
-    for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
-        nori__map_free(&g->names);
-    }
-    for (size_t i = 0; i < ir->tensors.count; i++) {
-        nori_tensor_free(ir->tensors.items[i]);
-    }
-    nori__vec_free(&ir->tensors);
-    nori__vec_free(&ir->warnings);
-    nori__arena_free(&ir->arena);
-    nori__release(ir->allocator, ir, sizeof(*ir));
-}
-
-bool nori__ir_keep(nori__ir *ir, nori_tensor *t)
-{
-    if (!nori__vec_push(&ir->tensors, t)) {
-        nori_tensor_free(t);
-        return false;
-    }
-    return true;
-}
-
-nori_status nori__ir_warn(nori__ir *ir, const char *fmt, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    char *copy = nori__arena_text(&ir->arena, text);
-    return copy && nori__vec_push(&ir->warnings, copy) ? NORI_OK : NORI_ERROR_MEMORY;
-}
-
-int64_t nori__ir_opset(const nori__ir *ir, const char *domain)
-{
-    for (size_t i = 0; i < ir->opset_count; i++) {
-        if (nori__same(ir->opsets[i].domain, domain)) {
-            return ir->opsets[i].version;
-        }
-    }
-    return 0;
-}
-
-nori__graph *nori__graph_new(nori__ir *ir, nori__graph *parent)
-{
-    nori__graph *g = nori__arena_alloc(&ir->arena, sizeof(*g));
-    if (g) {
-        g->ir = ir;
-        g->name = "";
-        g->parent = parent;
-        nori__map_init(&g->names, ir->allocator);
-        nori__graph **tail = &ir->graphs; /* main first */
-        if (*tail) {
-            g->next_graph = (*tail)->next_graph;
-            (*tail)->next_graph = g;
-        } else {
-            *tail = g;
-        }
-    }
-    return g;
-}
+/* ---- values ---- */
 
 nori__value *nori__value_add(nori__graph *g, const char *name)
 {
-    nori__value *v = nori__arena_alloc(&g->ir->arena, sizeof(*v));
+    nori__ir *ir = g->ir;
+    nori__value *v = nori__arena_alloc(&ir->arena, sizeof(*v));
     if (!v || !nori__map_put(&g->names, name, v)) {
         return NULL;
     }
     v->name = name;
-    v->type.rank = -1;
-    v->id = g->ir->value_count++;
+    v->type.rank = v->declared.rank = -1;
+    v->id = ir->value_count++;
     v->graph = g;
     v->next = g->values;
     g->values = v;
     return v;
 }
 
-nori__value *nori__value_find(const nori__graph *g, const char *name)
-{
-    for (; g; g = g->parent) {
-        nori__value *v = nori__map_get(&g->names, name);
-        if (v) {
-            return v;
-        }
-    }
-    return NULL;
-}
-
 nori__value *nori__value_new(nori__graph *g, const char *name)
 {
-    const char *text = name ? nori__arena_text(&g->ir->arena, name) : NULL;
-    while (!name) {
-        text = nori__arena_printf(&g->ir->arena, "nori_%u", g->ir->fresh++);
-        if (!text) {
-            return NULL;
-        }
-        if (!nori__value_find(g, text)) {
-            break;
+    nori__ir *ir = g->ir;
+    bool made_up = !name || !name[0];
+    const char *text = made_up ? NULL : name;
+    char buffer[64];
+    char *copy = NULL;
+    while (!text || nori__value_find(g, text)) {
+        if (made_up) {
+            snprintf(buffer, sizeof(buffer), "nori__%u", ir->fresh++);
+            text = buffer;
+        } else {
+            copy = nori__arena_printf(&ir->arena, "%s__%u", name, ir->fresh++);
+            if (!copy) {
+                return NULL;
+            }
+            text = copy;
         }
     }
-    return text ? nori__value_add(g, text) : NULL;
+    copy = copy ? copy : nori__arena_text(&ir->arena, text);
+    return copy ? nori__value_add(g, copy) : NULL;
 }
 
-bool nori__type_set(nori__arena *arena, nori__type *type, nori_type elem, int rank,
-                    const nori__dim *dims)
+nori__value *nori__value_find(const nori__graph *g, const char *name)
 {
-    nori__dim *copy = type->dims;
-    if (rank > 0 && (!copy || type->rank < rank)) {
-        copy = nori__arena_array(arena, (size_t)rank, sizeof(*copy));
-        if (!copy) {
-            return false;
-        }
+    nori__value *v = NULL;
+    while (g && !v) {
+        v = nori__map_get(&g->names, name);
+        g = g->parent;
     }
-    for (int d = 0; d < rank; d++) {
-        copy[d] = dims[d];
-    }
-    *type = (nori__type){.kind = NORI_KIND_TENSOR, .elem = (uint8_t)elem, .rank = (int8_t)rank,
-                         .dims = copy};
-    return true;
+    return v;
 }
 
 nori__value *nori__const_new(nori__graph *g, const char *name, nori_tensor *t)
 {
-    nori__dim dims[NORI_MAX_RANK];
     if (!nori__ir_keep(g->ir, t)) {
         return NULL;
     }
@@ -150,38 +64,49 @@ nori__value *nori__const_new(nori__graph *g, const char *name, nori_tensor *t)
     if (!v) {
         return NULL;
     }
-    v->flags |= NORI__VALUE_INITIALIZER;
     v->constant = t;
-    for (int d = 0; d < t->rank; d++) {
-        dims[d] = nori__dim_of(t->dims[d]);
+    v->flags = NORI__VALUE_INITIALIZER;
+    v->type.kind = t->kind;
+    if (t->kind == NORI_KIND_TENSOR) {
+        nori__dim dims[NORI_MAX_RANK];
+        for (int i = 0; i < t->rank; i++) {
+            dims[i] = nori__dim_of(t->dims[i]);
+        }
+        if (!nori__type_set(&g->ir->arena, &v->type, (nori_type)t->type, t->rank, dims)) {
+            return NULL;
+        }
     }
-    return nori__type_set(&g->ir->arena, &v->type, t->type, t->rank, dims) ? v : NULL;
+    return v;
 }
 
-nori__node *nori__node_add(nori__graph *g)
+bool nori__type_set(nori__arena *arena, nori__type *type, nori_type elem, int rank,
+                    const nori__dim *dims)
 {
-    nori__node *node = nori__arena_alloc(&g->ir->arena, sizeof(*node));
-    if (node) {
-        node->name = node->op_type = node->domain = node->overload = "";
-        node->graph = g;
-        node->id = g->ir->node_count++;
-        node->prev = g->last;
-        *(g->last ? &g->last->next : &g->first) = node;
-        g->last = node;
-        g->node_count++;
+    nori__dim *copy = NULL;
+    if (rank >= 0) {
+        copy = nori__arena_array(arena, (size_t)rank, sizeof(*copy));
+        if (!copy) {
+            return false;
+        }
+        if (rank > 0) {
+            memcpy(copy, dims, (size_t)rank * sizeof(*copy));
+        }
     }
-    return node;
+    *type = (nori__type){.kind = NORI_KIND_TENSOR, .elem = (uint8_t)elem,
+                         .rank = (int8_t)rank, .dims = copy};
+    return true;
 }
 
-static void move_before(nori__node *node, nori__node *before)
+/* ---- nodes ---- */
+
+void nori__node_link(nori__graph *g, nori__node *before, nori__node *node)
 {
-    nori__graph *g = node->graph;
-    g->last = node->prev; /* it stands last */
-    *(g->last ? &g->last->next : &g->first) = NULL;
-    node->prev = before->prev;
+    node->graph = g;
     node->next = before;
-    *(before->prev ? &before->prev->next : &g->first) = node;
-    before->prev = node;
+    node->prev = before ? before->prev : g->last;
+    *(node->prev ? &node->prev->next : &g->first) = node;
+    *(before ? &before->prev : &g->last) = node;
+    g->node_count++;
 }
 
 nori__node *nori__node_new(nori__graph *g, nori__node *before, const char *domain,
@@ -189,21 +114,18 @@ nori__node *nori__node_new(nori__graph *g, nori__node *before, const char *domai
                            nori__value *const *out, size_t n_out)
 {
     nori__arena *arena = &g->ir->arena;
-    nori__value **inputs = nori__arena_array(arena, n_in + 1, sizeof(*inputs));
-    nori__value **outputs = nori__arena_array(arena, n_out + 1, sizeof(*outputs));
-    const char *op = nori__arena_text(arena, op_type), *dom = nori__arena_text(arena, domain);
-    if (!inputs || !outputs || !op || !dom) {
+    nori__node *node = nori__arena_alloc(arena, sizeof(*node));
+    nori__value **inputs = nori__arena_array(arena, n_in, sizeof(*inputs));
+    nori__value **outputs = nori__arena_array(arena, n_out, sizeof(*outputs));
+    char *domain_copy = nori__arena_text(arena, domain);
+    char *op_copy = nori__arena_text(arena, op_type);
+    if (!node || !inputs || !outputs || !domain_copy || !op_copy || n_in > INT32_MAX ||
+        n_out > INT32_MAX) {
         return NULL;
     }
-    nori__node *node = nori__node_add(g);
-    if (!node) {
-        return NULL;
-    }
-    if (before) {
-        move_before(node, before);
-    }
-    node->op_type = op;
-    node->domain = dom;
+    node->name = node->overload = "";
+    node->domain = domain_copy;
+    node->op_type = op_copy;
     node->inputs = inputs;
     node->outputs = outputs;
     node->input_count = (uint32_t)n_in;
@@ -220,15 +142,59 @@ nori__node *nori__node_new(nori__graph *g, nori__node *before, const char *domai
             out[i]->producer = node;
         }
     }
+    node->id = g->ir->node_count++;
+    nori__node_link(g, before, node);
     return node;
+}
+
+/* Gives back what the nodes of a graph that goes away use, and marks it. */
+static void kill_graph(nori__graph *g)
+{
+    g->dead = true;
+    for (nori__node *n = g->first; n; n = n->next) {
+        for (uint32_t i = 0; i < n->input_count; i++) {
+            if (n->inputs[i]) {
+                n->inputs[i]->uses--;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < g->output_count; i++) {
+        g->outputs[i]->uses--;
+    }
+}
+
+/* Takes the graphs inside node out of the ir: outer graphs precede inner ones in the list, so one
+ * walk finds all that hang below a dead one. */
+static void kill_subgraphs(nori__node *node)
+{
+    uint32_t state = 0;
+    bool any = false;
+    for (nori__graph *g; (g = nori__node_subgraph(node, &state)) != NULL;) {
+        kill_graph(g);
+        any = true;
+    }
+    nori__ir *ir = node->graph->ir;
+    nori__graph *last = ir->graphs;
+    for (nori__graph *g = any && last ? last->next_graph : NULL; g; g = g->next_graph) {
+        if (!g->dead && g->parent && g->parent->dead) {
+            kill_graph(g);
+        }
+        if (g->dead) {
+            last->next_graph = g->next_graph;
+            nori__map_free(&g->names);
+        } else {
+            last = g;
+        }
+    }
+    if (any) {
+        ir->last_graph = last;
+    }
 }
 
 void nori__node_remove(nori__node *node)
 {
     nori__graph *g = node->graph;
-    *(node->prev ? &node->prev->next : &g->first) = node->next;
-    *(node->next ? &node->next->prev : &g->last) = node->prev;
-    g->node_count--;
+    kill_subgraphs(node);
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (node->inputs[i]) {
             node->inputs[i]->uses--;
@@ -239,102 +205,110 @@ void nori__node_remove(nori__node *node)
             node->outputs[i]->producer = NULL;
         }
     }
+    *(node->prev ? &node->prev->next : &g->first) = node->next;
+    *(node->next ? &node->next->prev : &g->last) = node->prev;
+    g->node_count--;
 }
 
 bool nori__node_set_input(nori__node *node, uint32_t index, nori__value *v)
 {
     if (index >= node->input_count) {
-        nori__value **inputs =
-            nori__arena_array(&node->graph->ir->arena, (size_t)index + 1, sizeof(*inputs));
-        if (!inputs) {
+        nori__value **grown =
+            nori__arena_array(&node->graph->ir->arena, (size_t)index + 1, sizeof(*grown));
+        if (!grown) {
             return false;
         }
-        for (uint32_t i = 0; i < node->input_count; i++) {
-            inputs[i] = node->inputs[i];
+        if (node->input_count > 0) {
+            memcpy(grown, node->inputs, node->input_count * sizeof(*grown));
         }
-        node->inputs = inputs;
+        node->inputs = grown;
         node->input_count = index + 1;
+    }
+    if (v) {
+        v->uses++;
     }
     if (node->inputs[index]) {
         node->inputs[index]->uses--;
     }
     node->inputs[index] = v;
-    if (v) {
-        v->uses++;
-    }
     return true;
 }
 
+/* ---- replacing ---- */
+
+static void replace_in_outputs(nori__graph *g, nori__value *from, nori__value *to)
+{
+    for (uint32_t i = 0; i < g->output_count && from->uses > 0; i++) {
+        if (g->outputs[i] == from) {
+            g->outputs[i] = to;
+            from->uses--;
+            to->uses++;
+            if (from->graph == g) {
+                from->flags &= ~(uint32_t)NORI__VALUE_OUTPUT;
+            }
+            if (to->graph == g) {
+                to->flags |= NORI__VALUE_OUTPUT;
+            }
+        }
+    }
+}
+
+static bool has_subgraph(const nori__node *n)
+{
+    uint32_t state = 0;
+    return n->attr_count > 0 && nori__node_subgraph(n, &state);
+}
+
+/* The node after n in a walk that enters subgraphs; walked graphs get their outputs replaced when
+ * left. NULL at the end of graph top. */
+static nori__node *walk(nori__node *n, const nori__graph *top, nori__value *from, nori__value *to)
+{
+    uint32_t state = 0;
+    nori__graph *inner = n->attr_count > 0 ? nori__node_subgraph(n, &state) : NULL;
+    for (; inner; inner = nori__node_subgraph(n, &state)) {
+        replace_in_outputs(inner, from, to);
+        if (inner->first) {
+            return inner->first;
+        }
+    }
+    while (!n->next) {
+        nori__graph *g = n->graph;
+        if (g == top) {
+            return NULL;
+        }
+        /* The next sibling graph with nodes, else go on behind the parent. */
+        n = g->parent_node;
+        state = 0;
+        while ((inner = nori__node_subgraph(n, &state)) != NULL && inner != g) {
+        }
+        while ((inner = nori__node_subgraph(n, &state)) != NULL) {
+            replace_in_outputs(inner, from, to);
+            if (inner->first) {
+                return inner->first;
+            }
+        }
+    }
+    return n->next;
+}
+
+/* Uses come after the producer, mostly close behind it, and their number is known: the walk stops
+ * at the last one, so that replacing is cheap in long graphs. */
 void nori__value_replace(nori__value *from, nori__value *to)
 {
-    for (nori__graph *g = from->graph->ir->graphs; g && from->uses > 0; g = g->next_graph) {
-        for (nori__node *node = g->first; node; node = node->next) {
-            for (uint32_t i = 0; i < node->input_count; i++) {
-                if (node->inputs[i] == from) {
-                    node->inputs[i] = to;
-                    from->uses--;
-                    to->uses++;
-                }
-            }
-        }
-        for (uint32_t i = 0; i < g->output_count; i++) {
-            if (g->outputs[i] == from) {
-                g->outputs[i] = to;
+    nori__graph *top = from->graph;
+    if (from == to) {
+        return;
+    }
+    replace_in_outputs(top, from, to);
+    nori__node *n = from->producer ? from->producer->next : top->first;
+    while (n && from->uses > 0) {
+        for (uint32_t i = 0; i < n->input_count; i++) {
+            if (n->inputs[i] == from) {
+                n->inputs[i] = to;
                 from->uses--;
                 to->uses++;
-                to->flags |= to->graph == g ? NORI__VALUE_OUTPUT : 0;
             }
         }
-    }
-    from->flags &= ~(uint32_t)NORI__VALUE_OUTPUT;
-}
-
-void nori__count_uses(nori__ir *ir)
-{
-    for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
-        for (nori__value *v = g->values; v; v = v->next) {
-            v->uses = 0;
-        }
-    }
-    for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
-        for (nori__node *node = g->first; node; node = node->next) {
-            for (uint32_t i = 0; i < node->input_count; i++) {
-                if (node->inputs[i]) {
-                    node->inputs[i]->uses++;
-                }
-            }
-        }
-        for (uint32_t i = 0; i < g->output_count; i++) {
-            g->outputs[i]->uses++;
-        }
-    }
-}
-
-void nori__node_path(const nori__node *node, char *out, size_t size)
-{
-    const nori__node *chain[NORI__PB_MAX_NESTING + 1];
-    int depth = 0;
-    for (const nori__node *n = node; n && depth <= NORI__PB_MAX_NESTING; n = n->graph->parent_node) {
-        chain[depth++] = n;
-    }
-    size_t used = 0;
-    if (size > 0) {
-        out[0] = 0;
-    }
-    while (depth-- > 0 && used + 1 < size) {
-        const nori__node *n = chain[depth];
-        const char *name = n->name;
-        char made[48];
-        if (!name[0] && n->output_count > 0 && n->outputs && n->outputs[0]) {
-            name = n->outputs[0]->name; /* nameless: told by its first output */
-        } else if (!name[0]) {
-            snprintf(made, sizeof(made), "#%u", n->id);
-            name = made;
-        }
-        int wrote = snprintf(out + used, size - used, "%s%s", name, depth > 0 ? " > " : "");
-        used += wrote > 0 ? (size_t)wrote : 0;
-    }
-    if (used + 1 < size) {
-        snprintf(out + used, size - used, " (%s)", node->op_type);
+        n = has_subgraph(n) || n->graph != top ? walk(n, top, from, to) : n->next;
     }
 }

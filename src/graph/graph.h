@@ -51,6 +51,7 @@ enum { NORI__VALUE_INPUT = 1, NORI__VALUE_OUTPUT = 2, NORI__VALUE_INITIALIZER = 
 struct nori__value {
     const char *name;      /* never empty; unique within its graph */
     nori__type type;       /* declared, later inferred */
+    nori__type declared;   /* as the file says: a hint for inference, but for graph inputs */
     nori_tensor *constant; /* initializer or folded content; NULL: not constant. Owned (retained)
                               by the ir. An INPUT with a constant has it as default only: use
                               nori__value_const(). */
@@ -64,6 +65,12 @@ struct nori__value {
     nori__value *next;     /* in graph->values */
     const nori__pb_value *pb; /* declaration in the file, or NULL */
 };
+
+/* Optional inputs. From IR 4 on an initializer that is also a graph input is a default the caller
+ * may override: INPUT and INITIALIZER are both set. Before IR 4 every initializer had to be listed
+ * as an input, so being listed says nothing: INPUT is cleared, the value is a plain constant (old
+ * exporters list all weights, and folding and packing need constants). */
+
 
 /* The content, when it cannot change from run to run; else NULL. */
 static inline const nori_tensor *nori__value_const(const nori__value *v)
@@ -85,7 +92,7 @@ typedef struct nori__attr {
         const float *floats;
         const int64_t *ints;
         const nori__str *strings;
-        nori_tensor *tensor; /* owned by the ir; sparse: a NORI_KIND_SPARSE group */
+        nori_tensor *tensor; /* owned by the ir; sparse ones are made dense */
         nori_tensor **tensors;
         nori__graph *graph;
         nori__graph **graphs;
@@ -101,8 +108,8 @@ struct nori__node {
     const char *op_type;
     const char *domain;    /* "" for ai.onnx */
     const char *overload;
-    const struct nori__op *op; /* NULL: unknown operator */
-    int version;           /* since_version in force under the model's opset; 0: unknown */
+    const struct nori__op *op; /* set by ops/resolve.c; NULL: unknown operator */
+    int version;           /* since_version in force under the opset; 0: unknown. Also resolve.c */
     nori__value **inputs;  /* NULL entries: absent optional */
     nori__value **outputs; /* NULL entries: not wanted */
     uint32_t input_count, output_count;
@@ -128,6 +135,8 @@ struct nori__graph {
     uint32_t input_count, output_count;
     nori__map names;          /* name -> value */
     nori__graph *next_graph;  /* all graphs of the ir, in ir->graphs order */
+    uint32_t depth;           /* 0 for the main one */
+    bool dead;                /* its node was removed: no longer in ir->graphs */
     const nori__pb_graph *pb;
 };
 
@@ -140,7 +149,8 @@ struct nori__ir {
     nori__arena arena;
     const nori_allocator *allocator;
     nori__graph *main;
-    nori__graph *graphs; /* linked by next_graph, main first */
+    nori__graph *graphs; /* linked by next_graph, main first, outer before inner */
+    nori__graph *last_graph;
     nori__opset *opsets;
     size_t opset_count;
     int64_t ir_version;
@@ -148,35 +158,78 @@ struct nori__ir {
     uint32_t fresh;                   /* for made-up names */
     nori__vec tensors;                /* every tensor the ir retains */
     const nori__pb_model *pb;         /* NULL for copies without a file */
+    nori__external *external;         /* as given to build; only used while compiling */
     nori__vec warnings;               /* char * in the arena */
 };
 
-/* build.c: messages to graph. Resolves names through enclosing graphs, looks operators up,
- * orders nodes topologically (a cycle is an error that names its nodes), loads initializers and
- * tensor attributes by nori__tensor_from_pb. Declared types become value types. */
+/* build.c: messages to graph. Resolves names through enclosing graphs (an inner definition hides
+ * an outer one of the same name, with a warning), orders nodes topologically where the file does
+ * not (order.c; a cycle is an error that names its nodes), loads initializers and tensor
+ * attributes by nori__tensor_from_pb. Declared types become value types. Operators are not looked
+ * up here: node->op and version stay NULL and 0 until nori__resolve() (ops/resolve.h). Linear in
+ * the size of the graph. pb and external must outlive the ir. */
 nori_status nori__ir_build(const nori_allocator *a, const nori__pb_model *pb,
                            nori__external *external, nori__ir **ir, nori_error *err);
 /* copy.c: deep copy of the structure; tensors are shared (retained). pb pointers are kept. */
 nori_status nori__ir_copy(const nori__ir *from, nori__ir **ir, nori_error *err);
-void nori__ir_free(nori__ir *ir);
+void nori__ir_free(nori__ir *ir); /* NULL is fine */
+bool nori__ir_keep(nori__ir *ir, nori_tensor *t); /* takes the reference, also on failure */
+/* A function's body as a graph of its own, outside ir->graphs (its subgraphs follow it by
+ * next_graph): inputs and outputs are the function's, attributes may have ref set. */
+nori_status nori__function_build(nori__ir *ir, const nori__pb_function *pb, nori__graph **body,
+                                 nori_error *err);
+void nori__function_free(nori__graph *body); /* the name tables; the rest is the arena's */
+/* One attribute outside any node, as defaults of functions are (no graphs). */
+nori_status nori__attr_build(nori__ir *ir, const nori__pb_attr *pb, nori__attr *attr,
+                             nori_error *err);
+
+/* copy.c: inlining. Table of where values went; kept between calls so that many are cheap. */
+typedef struct nori__cloner {
+    const nori_allocator *allocator;
+    nori__value **values; /* by id of the value cloned */
+    size_t capacity;
+} nori__cloner;
+void nori__cloner_init(nori__cloner *cloner, const nori_allocator *a);
+void nori__cloner_free(nori__cloner *cloner);
+typedef struct nori__inlining {
+    const nori__graph *body;
+    const char *prefix;          /* copies are named prefix/name */
+    nori__value *const *in;      /* what body's inputs become; NULL: absent */
+    nori__value *const *out;     /* what body's outputs become, NULL: not wanted */
+    size_t n_in, n_out;
+    const nori__node *call;      /* attributes with ref become those of call, or NULL */
+    const nori__attr *defaults;  /* else one of these, else they are dropped */
+    size_t n_defaults;
+    nori__graph *call_graph;     /* set by nori__graph_inline */
+} nori__inlining;
+/* Copies the nodes of body (subgraphs included) in front of at, into at's graph. The values out[]
+ * get a producer there; they must not have one but at. Values of graphs around body stay what
+ * they are; constants are shared. */
+nori_status nori__graph_inline(nori__cloner *cloner, nori__node *at, const nori__inlining *what,
+                               nori_error *err);
 nori_status nori__ir_warn(nori__ir *ir, const char *fmt, ...) NORI__PRINTF(2, 3);
 int64_t nori__ir_opset(const nori__ir *ir, const char *domain); /* 0: not imported */
 
-/* "If_3/then_branch/Conv_0 (Conv)": graph path, node name (or #index), operator. */
+/* "If_3 > Conv_0 (Conv)": nodes from outer to inner (name, or first output), operator. */
 void nori__node_path(const nori__node *node, char *out, size_t size);
 
 /* edit.c. All return NULL or MEMORY errors on allocation failure only. */
-nori__value *nori__value_new(nori__graph *g, const char *name); /* NULL name: made up, unique */
+/* A name that is taken gets a number behind it; NULL: made up. */
+nori__value *nori__value_new(nori__graph *g, const char *name);
 nori__value *nori__value_find(const nori__graph *g, const char *name); /* enclosing graphs too */
 nori__value *nori__const_new(nori__graph *g, const char *name, nori_tensor *t); /* takes t's ref */
-/* New node before `before` (NULL: at the end); in/out arrays are copied. Sets op and version. */
+/* New node before `before` (NULL: at the end); in/out arrays are copied, out[] get it as producer.
+ * op and version are left NULL and 0: callers in ops/ and passes/ call nori__node_resolve(). */
 nori__node *nori__node_new(nori__graph *g, nori__node *before, const char *domain,
                            const char *op_type, nori__value *const *in, size_t n_in,
                            nori__value *const *out, size_t n_out);
-void nori__node_remove(nori__node *node); /* unlinks; outputs lose their producer */
+/* Unlinks; outputs lose their producer; subgraphs leave the ir. The memory stays readable. */
+void nori__node_remove(nori__node *node);
 bool nori__node_set_input(nori__node *node, uint32_t index, nori__value *v); /* grows */
 /* Every use of from (in all graphs that see it, graph outputs included) becomes to. */
 void nori__value_replace(nori__value *from, nori__value *to);
+/* Next of the graphs in node's attributes; start with *state = 0; NULL ends. */
+nori__graph *nori__node_subgraph(const nori__node *node, uint32_t *state);
 bool nori__node_set_int(nori__node *node, const char *name, int64_t value);
 bool nori__node_set_ints(nori__node *node, const char *name, const int64_t *v, size_t n);
 bool nori__node_set_float(nori__node *node, const char *name, float value);

@@ -4,14 +4,46 @@
 
 #include "graph/graph.h"
 
+/* ---- ir.c, edit.c ---- */
+
 nori__ir *nori__ir_new(const nori_allocator *a);
-nori__graph *nori__graph_new(nori__ir *ir, nori__graph *parent);
-/* Adds a value without looking for a name of the same kind; name must be in the arena. */
+/* Not in ir->graphs yet. */
+nori__graph *nori__graph_new(nori__ir *ir, nori__graph *parent, nori__node *parent_node);
+void nori__graph_append(nori__ir *ir, nori__graph *g);
+/* Adds a value without looking whether the name is taken; name must be in the arena. */
 nori__value *nori__value_add(nori__graph *g, const char *name);
-nori__node *nori__node_add(nori__graph *g); /* at the end */
-bool nori__ir_keep(nori__ir *ir, nori_tensor *t); /* takes the reference, also on failure */
-nori_status nori__graph_order(nori__graph *g, nori_error *err);
-/* Fills uses of every value of the ir from scratch. */
-void nori__count_uses(nori__ir *ir);
+/* Links node into g before `before`, or at the end. */
+void nori__node_link(nori__graph *g, nori__node *before, nori__node *node);
+/* The ancestor of node, or itself, that lies in graph outer; NULL: none. */
+static inline nori__node *nori__node_in(nori__node *node, const nori__graph *outer)
+{
+    while (node && node->graph != outer) {
+        node = node->graph->parent_node;
+    }
+    return node;
+}
+
+/* ---- build_attr.c ---- */
+
+typedef struct nori__builder {
+    nori__ir *ir;
+    nori_error *err;
+    nori__graph *last; /* of the list of graphs being built: new ones are linked behind it */
+    bool function;     /* attributes may refer to those of a function */
+} nori__builder;
+nori_status nori__text_from_pb(nori__builder *b, nori__str s, const char *what, const char **text);
+nori_status nori__type_from_pb(nori__builder *b, const nori__pb_type *pb, nori__type *type);
+/* node NULL: no graphs allowed. Graphs are only created here; the builder's loop fills them. */
+nori_status nori__attr_from_pb(nori__builder *b, nori__node *node, const nori__pb_attr *pb,
+                               nori__attr *attr);
+/* Sparse tensors are made dense at once: kernels see ordinary ones. */
+nori_status nori__sparse_from_pb(const nori__ir *ir, const nori__pb_sparse *pb,
+                                 nori_tensor **tensor, nori_error *err);
+
+/* ---- order.c ---- */
+
+/* Brings the nodes of each graph of the list into topological order; their ids are [low, high). */
+nori_status nori__graphs_order(nori__graph *first, const nori_allocator *a, uint32_t low,
+                               uint32_t high, nori_error *err);
 
 #endif

@@ -1,168 +1,165 @@
-/* order.c: topological order, by counting what each node still waits for. Nodes keep the file's
- * order where it is already one. What a subgraph reads counts as read by its node. */
+/* order.c: brings nodes into an order in which every value is made before it is used. ONNX asks
+ * files to be so; not all are. What a subgraph reads from outside counts as read by the node that
+ * holds it. A file in order costs one look at each edge and is left as it is. */
+#include <stdio.h>
+
 #include "graph/internal.h"
 
-typedef struct edge {
-    uint32_t to;   /* node index */
-    uint32_t next; /* edge index + 1 */
-} edge;
+typedef struct order {
+    uint32_t low, count;  /* node ids [low, low + count) */
+    nori__node **nodes;   /* by id - low */
+    uint32_t *begin;      /* count + 1: edges of a node in to[] */
+    uint32_t *to;         /* what it needs, as id - low */
+    uint32_t *cursor;
+    uint32_t *stack;
+    uint8_t *state;       /* 0 not seen, 1 on the stack, 2 done */
+} order;
 
-typedef struct sorter {
-    nori__graph *g;
-    nori__node **nodes;
-    uint32_t *waits; /* per node */
-    uint32_t *first; /* per node: edge index + 1 */
-    edge *edges;
-    uint32_t n_edges;
-    uint32_t *ready; /* stack */
-} sorter;
+typedef void (*edge_fn)(order *o, nori__node *needs, nori__node *maker);
 
-/* Node inputs of a graph, and the outputs of a subgraph: what may become an edge. */
-static uint64_t count_reads(const nori__graph *inner, const nori__graph *g)
+/* Calls fn for each value that node or the graph's outputs read and that a node makes. */
+static void edge(order *o, nori__node *at, const nori__value *v, edge_fn fn, bool *sorted)
 {
-    uint64_t n = inner == g ? 0 : inner->output_count;
-    for (const nori__node *node = inner->first; node; node = node->next) {
-        n += node->input_count;
-    }
-    return n;
-}
-
-static void add_edge(sorter *s, const nori__value *v, uint32_t reader)
-{
-    if (!v || v->graph != s->g || !v->producer || v->producer->graph != s->g) {
-        return;
-    }
-    uint32_t from = v->producer->id;
-    s->edges[s->n_edges] = (edge){reader, s->first[from]};
-    s->first[from] = ++s->n_edges;
-    s->waits[reader]++;
-}
-
-/* Whether inner lies in g, and in which of its nodes. */
-static bool lies_in(const nori__graph *inner, const nori__graph *g, const nori__node **through)
-{
-    for (const nori__graph *at = inner; at; at = at->parent) {
-        if (at->parent == g) {
-            *through = at->parent_node;
-            return true;
+    if (v && v->producer) {
+        nori__node *needs = nori__node_in(at, v->producer->graph);
+        if (needs) {
+            *sorted = *sorted && v->producer->id < needs->id;
+            if (fn) {
+                fn(o, needs, v->producer);
+            }
         }
     }
-    return false;
 }
 
-static nori_status cycle_error(sorter *s, uint32_t n, nori_error *err)
+static bool each_edge(order *o, nori__graph *first, edge_fn fn)
 {
-    char text[512];
-    size_t used = 0, shown = 0, stuck = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (s->waits[i] == 0) {
-            continue;
+    bool sorted = true;
+    for (nori__graph *g = first; g; g = g->next_graph) {
+        for (nori__node *n = g->first; n; n = n->next) {
+            for (uint32_t i = 0; i < n->input_count; i++) {
+                edge(o, n, n->inputs[i], fn, &sorted);
+            }
         }
-        stuck++;
-        char path[128];
-        nori__node_path(s->nodes[i], path, sizeof(path));
-        if (shown < 5 && used + strlen(path) + 3 < sizeof(text)) {
-            memcpy(text + used, shown ? ", " : "", shown ? 2 : 0);
-            used += shown ? 2 : 0;
-            memcpy(text + used, path, strlen(path));
-            used += strlen(path);
-            shown++;
+        for (uint32_t i = 0; g->parent_node && i < g->output_count; i++) {
+            if (g->outputs[i]->graph != g) {
+                edge(o, g->parent_node, g->outputs[i], fn, &sorted);
+            }
         }
     }
-    text[used] = 0;
+    return sorted;
+}
+
+static void count_edge(order *o, nori__node *needs, nori__node *maker)
+{
+    (void)maker;
+    o->begin[needs->id - o->low + 1]++;
+}
+
+static void store_edge(order *o, nori__node *needs, nori__node *maker)
+{
+    o->to[o->cursor[needs->id - o->low]++] = maker->id - o->low;
+}
+
+static nori_status fail_cycle(const order *o, uint32_t depth, uint32_t again, nori_error *err)
+{
+    char text[1024];
+    size_t used = 0;
+    uint32_t from = depth - 1;
+    while (o->stack[from] != again) {
+        from--;
+    }
+    /* The stack goes from user to maker; a reader follows the data the other way round. */
+    uint32_t shown = 0;
+    text[0] = 0;
+    for (uint32_t i = depth; i-- > from && shown < 8 && used < sizeof(text); shown++) {
+        char path[120];
+        nori__node_path(o->nodes[o->stack[i]], path, sizeof(path));
+        int n = snprintf(text + used, sizeof(text) - used, "%s%s", shown ? " -> " : "", path);
+        used += n > 0 ? (size_t)n : 0;
+    }
     return nori__fail(err, NORI_ERROR_MODEL,
-                      "%zu nodes wait for each other's results (a cycle): %s%s", stuck, text,
-                      stuck > shown ? ", ..." : "");
+                      "the graph has a cycle: %s%s -> back to the first of %u nodes", text,
+                      depth - from > shown ? " -> ..." : "", depth - from);
 }
 
-static nori_status sort(sorter *s, uint32_t n, nori_error *err)
+/* Depth first from node start; each finished node goes to the end of its graph's new list. */
+static nori_status visit(order *o, uint32_t start, nori_error *err)
 {
-    nori__graph *g = s->g;
-    for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t k = 0; k < s->nodes[i]->input_count; k++) {
-            add_edge(s, s->nodes[i]->inputs[k], i);
-        }
-    }
-    for (const nori__graph *sub = g->ir->graphs; sub; sub = sub->next_graph) {
-        const nori__node *through = NULL;
-        if (sub == g || !lies_in(sub, g, &through)) {
-            continue;
-        }
-        for (const nori__node *node = sub->first; node; node = node->next) {
-            for (uint32_t k = 0; k < node->input_count; k++) {
-                add_edge(s, node->inputs[k], through->id);
+    uint32_t depth = 0;
+    o->stack[depth++] = start;
+    o->state[start] = 1;
+    while (depth > 0) {
+        uint32_t id = o->stack[depth - 1];
+        if (o->cursor[id] < o->begin[id + 1]) {
+            uint32_t maker = o->to[o->cursor[id]++];
+            if (o->state[maker] == 1) {
+                return fail_cycle(o, depth, maker, err);
             }
-        }
-        for (uint32_t k = 0; k < sub->output_count; k++) {
-            add_edge(s, sub->outputs[k], through->id);
-        }
-    }
-    /* The scan takes every ready node in file order; a node freed behind the scan is taken at
-     * once, through a stack. */
-    uint32_t *ready = s->ready;
-    uint32_t placed = 0;
-    g->first = g->last = NULL;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t depth = 0;
-        if (s->waits[i] == 0 && s->first[i] != UINT32_MAX) {
-            ready[depth++] = i;
-        }
-        while (depth > 0) {
-            uint32_t at = ready[--depth];
-            nori__node *node = s->nodes[at];
-            node->prev = g->last;
-            node->next = NULL;
-            *(g->last ? &g->last->next : &g->first) = node;
-            g->last = node;
-            placed++;
-            uint32_t e = s->first[at];
-            s->first[at] = UINT32_MAX; /* placed */
-            while (e) {
-                uint32_t to = s->edges[e - 1].to;
-                if (--s->waits[to] == 0 && to < i) {
-                    ready[depth++] = to;
-                }
-                e = s->edges[e - 1].next;
+            if (o->state[maker] == 0) {
+                o->state[maker] = 1;
+                o->stack[depth++] = maker;
             }
+        } else {
+            o->state[id] = 2;
+            nori__node_link(o->nodes[id]->graph, NULL, o->nodes[id]);
+            depth--;
         }
     }
-    return placed == n ? NORI_OK : cycle_error(s, n, err);
+    return NORI_OK;
 }
 
-nori_status nori__graph_order(nori__graph *g, nori_error *err)
+static nori_status sort_all(order *o, nori__graph *first, nori_error *err)
 {
-    uint32_t n = g->node_count;
-    uint64_t reads = count_reads(g, g);
-    const nori__node *through;
-    for (const nori__graph *sub = g->ir->graphs; sub; sub = sub->next_graph) {
-        if (sub != g && lies_in(sub, g, &through)) {
-            reads += count_reads(sub, g);
+    for (uint32_t i = 0; i < o->count; i++) {
+        o->begin[i + 1] += o->begin[i];
+        o->cursor[i] = o->begin[i];
+    }
+    each_edge(o, first, store_edge);
+    memcpy(o->cursor, o->begin, o->count * sizeof(*o->cursor));
+    /* The file's order is kept in nodes[]; cycles are looked for before lists are taken apart. */
+    for (nori__graph *g = first; g; g = g->next_graph) {
+        g->first = g->last = NULL;
+        g->node_count = 0;
+    }
+    for (uint32_t i = 0; i < o->count; i++) {
+        if (o->nodes[i] && o->state[i] == 0) {
+            NORI__TRY(visit(o, i, err));
         }
     }
-    nori__arena scratch;
-    nori__arena_init(&scratch, g->ir->allocator);
-    uint32_t *old_ids = nori__arena_array(&scratch, (size_t)n + 1, sizeof(*old_ids));
-    sorter s = {.g = g};
-    s.nodes = nori__arena_array(&scratch, (size_t)n + 1, sizeof(*s.nodes));
-    s.waits = nori__arena_array(&scratch, (size_t)n + 1, sizeof(*s.waits));
-    s.first = nori__arena_array(&scratch, (size_t)n + 1, sizeof(*s.first));
-    s.ready = nori__arena_array(&scratch, (size_t)n + 1, sizeof(*s.ready));
-    s.edges = nori__arena_array(&scratch, (size_t)reads + 1, sizeof(*s.edges));
-    nori_status status;
-    if (!old_ids || !s.nodes || !s.waits || !s.first || !s.ready || !s.edges) {
+    return NORI_OK;
+}
+
+nori_status nori__graphs_order(nori__graph *first, const nori_allocator *a, uint32_t low,
+                               uint32_t high, nori_error *err)
+{
+    if (each_edge(NULL, first, NULL)) {
+        return NORI_OK;
+    }
+    order o = {.low = low, .count = high - low};
+    nori__arena arena;
+    nori__arena_init(&arena, a);
+    o.nodes = nori__arena_array(&arena, o.count, sizeof(*o.nodes));
+    o.begin = nori__arena_array(&arena, (size_t)o.count + 1, sizeof(*o.begin));
+    o.cursor = nori__arena_array(&arena, o.count, sizeof(*o.cursor));
+    o.stack = nori__arena_array(&arena, o.count, sizeof(*o.stack));
+    o.state = nori__arena_array(&arena, o.count, sizeof(*o.state));
+    nori_status status = NORI_OK;
+    if (!o.nodes || !o.begin || !o.cursor || !o.stack || !o.state) {
         status = nori__no_memory(err);
-    } else {
-        uint32_t i = 0;
-        for (nori__node *node = g->first; node; node = node->next) {
-            s.nodes[i] = node;
-            old_ids[i] = node->id;
-            node->id = i++; /* while sorting, a node's id is its place in the file */
-        }
-        status = sort(&s, n, err);
-        for (i = 0; i < n; i++) {
-            s.nodes[i]->id = old_ids[i];
-        }
     }
-    nori__arena_free(&scratch);
+    if (status == NORI_OK) {
+        uint64_t edges = 0;
+        for (nori__graph *g = first; g; g = g->next_graph) {
+            for (nori__node *n = g->first; n; n = n->next) {
+                o.nodes[n->id - low] = n;
+                edges += n->input_count;
+            }
+            edges += g->output_count;
+        }
+        each_edge(&o, first, count_edge);
+        o.to = edges < UINT32_MAX ? nori__arena_array(&arena, (size_t)edges, sizeof(*o.to)) : NULL;
+        status = o.to ? sort_all(&o, first, err) : nori__no_memory(err);
+    }
+    nori__arena_free(&arena);
     return status;
 }

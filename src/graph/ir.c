@@ -1,0 +1,127 @@
+/* ir.c: the ir as a whole: freeing, warnings, imported operator sets, and paths for messages. */
+#include <stdio.h>
+
+#include "graph/internal.h"
+
+/* A file can give reason for as many as it has names. */
+#define WARNINGS_MAX 100
+
+nori__ir *nori__ir_new(const nori_allocator *a)
+{
+    nori__ir *ir = nori__alloc_zero(a, sizeof(*ir));
+    if (ir) {
+        ir->allocator = a;
+        nori__arena_init(&ir->arena, a);
+        nori__vec_init(&ir->tensors, a);
+        nori__vec_init(&ir->warnings, a);
+    }
+    return ir;
+}
+
+nori__graph *nori__graph_new(nori__ir *ir, nori__graph *parent, nori__node *parent_node)
+{
+    nori__graph *g = nori__arena_alloc(&ir->arena, sizeof(*g));
+    if (g) {
+        g->name = "";
+        g->ir = ir;
+        g->parent = parent;
+        g->parent_node = parent_node;
+        g->depth = parent ? parent->depth + 1 : 0;
+        nori__map_init(&g->names, ir->allocator);
+    }
+    return g;
+}
+
+void nori__graph_append(nori__ir *ir, nori__graph *g)
+{
+    *(ir->last_graph ? &ir->last_graph->next_graph : &ir->graphs) = g;
+    ir->last_graph = g;
+}
+
+bool nori__ir_keep(nori__ir *ir, nori_tensor *t)
+{
+    if (!nori__vec_push(&ir->tensors, t)) {
+        nori_tensor_free(t);
+        return false;
+    }
+    return true;
+}
+
+void nori__ir_free(nori__ir *ir)
+{
+    if (!ir) {
+        return;
+    }
+    for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
+        nori__map_free(&g->names);
+    }
+    for (size_t i = 0; i < ir->tensors.count; i++) {
+        nori_tensor_free(ir->tensors.items[i]);
+    }
+    nori__vec_free(&ir->tensors);
+    nori__vec_free(&ir->warnings);
+    nori__arena_free(&ir->arena);
+    nori__release(ir->allocator, ir, sizeof(*ir));
+}
+
+nori_status nori__ir_warn(nori__ir *ir, const char *fmt, ...)
+{
+    if (ir->warnings.count > WARNINGS_MAX) {
+        return NORI_OK;
+    }
+    char text[1024];
+    if (ir->warnings.count == WARNINGS_MAX) {
+        snprintf(text, sizeof(text), "there are more warnings than these %d", WARNINGS_MAX);
+    } else {
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(text, sizeof(text), fmt, args);
+        va_end(args);
+    }
+    char *copy = nori__arena_text(&ir->arena, text);
+    return copy && nori__vec_push(&ir->warnings, copy) ? NORI_OK : NORI_ERROR_MEMORY;
+}
+
+int64_t nori__ir_opset(const nori__ir *ir, const char *domain)
+{
+    if (nori__same(domain, "ai.onnx")) {
+        domain = "";
+    }
+    for (size_t i = 0; i < ir->opset_count; i++) {
+        if (nori__same(ir->opsets[i].domain, domain)) {
+            return ir->opsets[i].version;
+        }
+    }
+    return 0;
+}
+
+/* ---- paths ---- */
+
+void nori__node_path(const nori__node *node, char *out, size_t size)
+{
+    const nori__node *chain[NORI__PB_MAX_NESTING + 1];
+    int depth = 0;
+    for (const nori__node *n = node; n && depth <= NORI__PB_MAX_NESTING; n = n->graph->parent_node) {
+        chain[depth++] = n;
+    }
+    size_t used = 0;
+    if (size > 0) {
+        out[0] = 0;
+    }
+    while (depth-- > 0 && used + 1 < size) {
+        const nori__node *n = chain[depth];
+        const char *name = n->name;
+        char made[48];
+        if (!name[0] && n->output_count > 0 && n->outputs && n->outputs[0]) {
+            name = n->outputs[0]->name; /* nameless: told by its first output */
+        } else if (!name[0]) {
+            snprintf(made, sizeof(made), "#%u", n->id);
+            name = made;
+        }
+        int wrote = snprintf(out + used, size - used, "%s%s", name, depth > 0 ? " > " : "");
+        used += wrote > 0 ? (size_t)wrote : 0;
+    }
+    if (used + 1 < size) {
+        snprintf(out + used, size - used, " (%s)", node->op_type);
+    }
+}
