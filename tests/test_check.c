@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "make_model.h"
 #include "ops/support.h"
@@ -103,8 +105,9 @@ static void newer_opset_of_an_unused_domain(void **state)
     make_node(&m, &m.graph, "ai.onnx.ml", "Scaler", "scale_it", "z", "w");
     make_output(&m, &m.graph, "w", NORI_FLOAT, NULL);
     found = check(&m);
-    must_say(found, ERROR, "opset", "Scaler, domain ai.onnx.ml, opset 99: newer than the newest "
-                                    "known, 5",
+    must_say(found, ERROR, "opset",
+             "Scaler, domain ai.onnx.ml, opset 99: newer than the newest "
+             "known, 5",
              "scale_it", "");
     assert_int_equal(nori_findings_at_least(found, NORI_SEVERITY_ERROR), 1);
     nori_findings_free(found);
@@ -145,23 +148,27 @@ static void unknown_operators_are_listed_once(void **state)
              "RMSNormalization of domain ai.onnx, from opset 23");
     must_say(found, ERROR, "operator", "iGELU, default domain, opset 10", "gelu",
              "Gelu of domain ai.onnx, from opset 20");
-    must_say(found, ERROR, "domain", "RequantShift, domain PACTOps, opset 1: the domain is not known",
-             "shift", "");
+    must_say(found, ERROR, "domain",
+             "RequantShift, domain PACTOps, opset 1: the domain is not known", "shift", "");
     must_say(found, ERROR, "domain",
              "Quant, domain qonnx.custom_op.general: the domain is used but not imported", "quant",
              "");
-    must_say(found, ERROR, "opset", "GridSample, default domain, opset 10: exists only from opset 16",
-             "sample", "opset 16");
-    must_say(found, ERROR, "domain", "Scaler, domain ai.onnx.ml: the domain is used but not imported",
-             "scaler", "add an opset import for domain ai.onnx.ml");
+    must_say(found, ERROR, "opset",
+             "GridSample, default domain, opset 10: exists only from opset 16", "sample",
+             "opset 16");
+    must_say(found, ERROR, "domain",
+             "Scaler, domain ai.onnx.ml: the domain is used but not imported", "scaler",
+             "add an opset import for domain ai.onnx.ml");
     assert_int_equal(nori_findings_at_least(found, NORI_SEVERITY_ERROR), 6);
     nori_findings_free(found);
 
     nori__ir *ir = make_ir(&m);
     nori_error err = {0};
     assert_int_equal(nori__require_supported(ir, &err), NORI_ERROR_UNSUPPORTED);
-    assert_memory_equal(err.message, "6 operators cannot run: RMSNorm, default domain, opset 10: "
-                                     "no such operator (2 nodes, first ", 50);
+    assert_memory_equal(err.message,
+                        "6 operators cannot run: RMSNorm, default domain, opset 10: "
+                        "no such operator (2 nodes, first ",
+                        50);
     assert_non_null(strstr(err.hint, "RMSNormalization"));
     nori__ir_free(ir);
     make_end(&m);
@@ -177,8 +184,10 @@ static void long_lists_lose_paths_not_names(void **state)
     char in[16] = "x", out[16] = "", op[16], name[256];
     for (int i = 0; i < 24; i++) {
         snprintf(op, sizeof(op), "Q%d", i);
-        snprintf(name, sizeof(name), "a_very_long_name_that_some_exporter_made_up_out_of_module_"
-                                     "paths_and_layer_numbers_and_other_things_number_%d", i);
+        snprintf(name, sizeof(name),
+                 "a_very_long_name_that_some_exporter_made_up_out_of_module_"
+                 "paths_and_layer_numbers_and_other_things_number_%d",
+                 i);
         snprintf(out, sizeof(out), "v%d", i);
         make_node(&m, &m.graph, "", op, name, in, out);
         memcpy(in, out, sizeof(in));
@@ -301,7 +310,8 @@ static void attributes_and_arity(void **state)
     nori_findings *found = check(&m);
     must_say(found, ERROR, "attribute", "Reshape (version 13) has no attribute allowzero", "re",
              "opset 14 and newer have it");
-    must_say(found, ERROR, "attribute", "Concat (version 13) needs attribute axis (int)", "cat", "");
+    must_say(found, ERROR, "attribute", "Concat (version 13) needs attribute axis (int)", "cat",
+             "");
     must_say(found, ERROR, "attribute",
              "attribute axis of Softmax (version 13) must be int, found string", "soft", "");
     must_say(found, ERROR, "inputs", "Relu (version 13) takes 1 inputs, found 2", "relu", "");
@@ -423,7 +433,8 @@ static void kernels_are_asked_for(void **state)
     nori_error err = {0};
     assert_int_equal(nori__require_runnable(ir, nothing, &asked, &err), NORI_ERROR_UNSUPPORTED);
     assert_int_equal(asked, 1);
-    assert_non_null(strstr(err.message, "Relu, default domain, opset 17: no kernel for version 14"));
+    assert_non_null(
+        strstr(err.message, "Relu, default domain, opset 17: no kernel for version 14"));
     nori__ir_free(ir);
     make_end(&m);
 }
@@ -469,7 +480,8 @@ static void every_shape_error_is_found(void **state)
     make_output(&m, &m.graph, "c", NORI_FLOAT, NULL);
     nori_findings *found = check(&m);
     must_say(found, ERROR, "shape", "MatMul: ", "bad_one", "");
-    must_say(found, WARNING, "shape", "output b is declared [2, 6], MatMul makes [2, 5]", "good", "");
+    must_say(found, WARNING, "shape", "output b is declared [2, 6], MatMul makes [2, 5]", "good",
+             "");
     size_t shape_errors = 0;
     for (size_t i = 0; i < nori_findings_at_least(found, NORI_SEVERITY_ERROR); i++) {
         const nori_finding *f = nori_findings_at(found, i);
@@ -478,6 +490,65 @@ static void every_shape_error_is_found(void **state)
     }
     assert_int_equal(shape_errors, 2);
     nori_findings_free(found);
+    make_end(&m);
+}
+
+/* Through the front door: bytes that are no model, a cycle, a file that is not there. */
+static void files_that_do_not_load(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/nori-check-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    make m;
+    make_begin(&m, 13);
+    make_input(&m, &m.graph, "x", NORI_FLOAT, "1");
+    make_node(&m, &m.graph, "", "Add", "first", "x b", "a");
+    make_node(&m, &m.graph, "", "Neg", "second", "a", "b");
+    make_output(&m, &m.graph, "b", NORI_FLOAT, NULL);
+    nori__text bytes;
+    nori__text_init(&bytes, &nori__malloc);
+    nori_error err = {0};
+    assert_int_equal(nori__pb_write_model(&m.model, &bytes, &err), NORI_OK);
+    assert_int_equal(write(fd, bytes.data, bytes.size), bytes.size);
+    nori_findings *found = NULL;
+    assert_int_equal(nori_check_file(NULL, path, NULL, NULL, &found, &err), NORI_OK);
+    assert_int_equal(nori_findings_count(found), 1);
+    must_say(found, ERROR, "load", "first", "", ""); /* the cycle names its nodes */
+    nori_findings_free(found);
+
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(pwrite(fd, "\xff\xff\xff\xff", 4, 0), 4);
+    assert_int_equal(nori_check_file(NULL, path, NULL, NULL, &found, &err), NORI_OK);
+    must_say(found, ERROR, "load", "at byte", "", "");
+    nori_findings_free(found);
+    close(fd);
+    unlink(path);
+
+    assert_int_equal(nori_check_file(NULL, path, NULL, NULL, &found, &err), NORI_ERROR_IO);
+    assert_null(found);
+    nori__text_free(&bytes);
+    make_end(&m);
+}
+
+static void a_file_that_loads(void **state)
+{
+    (void)state;
+    make m;
+    equal_of_floats(&m, 10);
+    nori__text bytes;
+    nori__text_init(&bytes, &nori__malloc);
+    nori_error err = {0};
+    assert_int_equal(nori__pb_write_model(&m.model, &bytes, &err), NORI_OK);
+    nori_model *model = NULL;
+    assert_int_equal(nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, &err),
+                     NORI_OK);
+    nori_findings *found = NULL;
+    assert_int_equal(nori_check(model, NULL, &found, &err), NORI_OK);
+    must_say(found, ERROR, "type", "Equal at version 7", "/h.0/attn/Equal", "opset 11");
+    nori_findings_free(found);
+    nori_model_free(model);
+    nori__text_free(&bytes);
     make_end(&m);
 }
 
@@ -501,9 +572,15 @@ static void near_names(void **state)
 {
     (void)state;
     static const char *const pairs[][2] = {
-        {"relu", "Relu"},           {"RMSNorm", "RMSNormalization"}, {"BatchNorm", "BatchNormalization"},
-        {"Convolution", "Conv"},     {"Sofmax", "Softmax"},           {"iLayerNorm", "LayerNormalization"},
-        {"Requant", NULL},          {"", NULL},                      {"FusedConvv", "FusedConv"},
+        {"relu", "Relu"},
+        {"RMSNorm", "RMSNormalization"},
+        {"BatchNorm", "BatchNormalization"},
+        {"Convolution", "Conv"},
+        {"Sofmax", "Softmax"},
+        {"iLayerNorm", "LayerNormalization"},
+        {"Requant", NULL},
+        {"", NULL},
+        {"FusedConvv", "FusedConv"},
     };
     for (size_t i = 0; i < NORI__COUNT(pairs); i++) {
         const nori__schema *near = nori__near_operator(pairs[i][0]);
@@ -536,6 +613,8 @@ int main(void)
         cmocka_unit_test(kernels_are_asked_for),
         cmocka_unit_test(broken_nodes_are_findings),
         cmocka_unit_test(every_shape_error_is_found),
+        cmocka_unit_test(files_that_do_not_load),
+        cmocka_unit_test(a_file_that_loads),
         cmocka_unit_test(unused_things_are_said_once_each),
         cmocka_unit_test(near_names),
     };

@@ -32,7 +32,7 @@ typedef struct nori_findings nori_findings;
 
 typedef struct nori_check_options {
     size_t size;         /* sizeof, set by _default */
-    const char *targets; /* comma-separated providers that must be able to run every node, or NULL */
+    const char *targets; /* comma-separated providers that must be able to run all nodes, or NULL */
     int strict;          /* 1: warnings become errors */
 } nori_check_options;
 

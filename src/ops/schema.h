@@ -6,7 +6,6 @@
 #include "onnx/onnx.h"
 
 /* What an input or output may be: bit nori_type for tensors of that type (bits 1 to 26), then: */
-#define NORI__TYPE_SEQ_SHIFT 32 /* bit 32 + k: see enum */
 enum {
     NORI__TYPES_SEQ_TENSOR = 32, /* sequence of tensors */
     NORI__TYPES_SEQ_MAP = 33,
@@ -16,7 +15,11 @@ enum {
     NORI__TYPES_SPARSE = 37
 };
 
-typedef enum nori__arg_option { NORI__ARG_SINGLE, NORI__ARG_OPTIONAL, NORI__ARG_VARIADIC } nori__arg_option;
+typedef enum nori__arg_option {
+    NORI__ARG_SINGLE,
+    NORI__ARG_OPTIONAL,
+    NORI__ARG_VARIADIC
+} nori__arg_option;
 
 typedef struct nori__schema_arg {
     const char *name;
@@ -51,7 +54,8 @@ typedef struct nori__schema {
 /* The version in force under an opset: the newest with since <= opset. NULL: no such operator
  * there (too new, or unknown). com.microsoft operators have since 1. */
 const nori__schema *nori__schema_find(const char *domain, const char *name, int64_t opset);
-const nori__schema *nori__schema_at(size_t index); /* sorted by domain, name, since; NULL past end */
+/* Sorted by domain, name, since; NULL past the last. */
+const nori__schema *nori__schema_at(size_t index);
 int64_t nori__opset_max(const char *domain); /* newest known opset of the domain; 0: unknown */
 
 #endif

@@ -47,9 +47,9 @@ static const char *near_hint(scan *s, const char *op_type)
     if (!near) {
         return NULL;
     }
-    const char *hint = nori__arena_printf(
-        s->arena, "%s of domain %s, from opset %d, has the closest name", near->name,
-        shown(near->domain), near->since);
+    const char *hint =
+        nori__arena_printf(s->arena, "%s of domain %s, from opset %d, has the closest name",
+                           near->name, shown(near->domain), near->since);
     s->failed |= !hint;
     return hint;
 }
@@ -89,13 +89,18 @@ static void add_gap(scan *s, nori__gap_kind kind, const char *domain, const char
         s->failed = true;
         return;
     }
-    *gap = (nori__gap){.kind = kind, .domain = where, .op_type = type, .opset = opset,
-                       .since = since, .count = 1, .path = copy};
+    *gap = (nori__gap){.kind = kind,
+                       .domain = where,
+                       .op_type = type,
+                       .opset = opset,
+                       .since = since,
+                       .count = 1,
+                       .path = copy};
     if (kind == NORI__GAP_OPERATOR) {
         gap->hint = near_hint(s, op_type);
     } else if (kind == NORI__GAP_IMPORT && nori__opset_max(domain) > 0) {
-        gap->hint = nori__arena_printf(s->arena, "add an opset import for domain %s",
-                                       shown(domain));
+        gap->hint =
+            nori__arena_printf(s->arena, "add an opset import for domain %s", shown(domain));
         s->failed |= !gap->hint;
     } else if (kind == NORI__GAP_OPSET) {
         gap->hint = nori__arena_printf(s->arena, "convert the model to opset %d or newer", since);
@@ -107,8 +112,7 @@ static void add_gap(scan *s, nori__gap_kind kind, const char *domain, const char
 }
 
 /* Judges an operator by the facts alone; false: recorded as a gap. */
-static bool known(scan *s, const char *domain, const char *op_type, int64_t opset,
-                  const char *path)
+static bool known(scan *s, const char *domain, const char *op_type, int64_t opset, const char *path)
 {
     int64_t newest = nori__opset_max(domain);
     if (opset <= 0) {
@@ -121,7 +125,10 @@ static bool known(scan *s, const char *domain, const char *op_type, int64_t opse
     }
     if (!nori__schema_find(domain, op_type, opset)) {
         int since = first_since(domain, op_type);
-        add_gap(s, since ? NORI__GAP_OPSET : opset > newest ? NORI__GAP_NEWER : NORI__GAP_OPERATOR,
+        add_gap(s,
+                since            ? NORI__GAP_OPSET
+                : opset > newest ? NORI__GAP_NEWER
+                                 : NORI__GAP_OPERATOR,
                 domain, op_type, opset, since, path);
         return false;
     }
@@ -194,9 +201,8 @@ static void visit_node(scan *s, const nori__node *node)
 static void visit_message(scan *s, const nori__pb_function *f, const nori__pb_node *pb, size_t at)
 {
     const char *op_type = nori__arena_copy(s->arena, pb->op_type.p, pb->op_type.n);
-    const char *domain = is_default(pb->domain)
-                             ? ""
-                             : nori__arena_copy(s->arena, pb->domain.p, pb->domain.n);
+    const char *domain =
+        is_default(pb->domain) ? "" : nori__arena_copy(s->arena, pb->domain.p, pb->domain.n);
     if (!op_type || !domain) {
         s->failed = true;
         return;
@@ -254,8 +260,8 @@ nori_status nori__gaps_find(const nori__ir *ir, nori__can_run_fn can_run, void *
 
 const char *nori__gap_text(nori__arena *arena, const nori__gap *g)
 {
-    const char *domain = g->domain[0] ? nori__arena_printf(arena, "domain %s", g->domain)
-                                      : "default domain";
+    const char *domain =
+        g->domain[0] ? nori__arena_printf(arena, "domain %s", g->domain) : "default domain";
     if (!domain) {
         return NULL;
     }
@@ -270,15 +276,16 @@ const char *nori__gap_text(nori__arena *arena, const nori__gap *g)
         return nori__arena_printf(arena, "%s, %s, opset %" PRId64 ": the domain is not known",
                                   g->op_type, domain, g->opset);
     case NORI__GAP_IMPORT:
-        return nori__arena_printf(
-            arena, nori__opset_max(g->domain) ? "%s, %s: the domain is used but not imported"
-                                              : "%s, %s: the domain is used but not imported, and "
-                                                "not known",
-            g->op_type, domain);
-    case NORI__GAP_NEWER:
         return nori__arena_printf(arena,
-                                  "%s, %s, opset %" PRId64 ": newer than the newest known, %" PRId64,
-                                  g->op_type, domain, g->opset, nori__opset_max(g->domain));
+                                  nori__opset_max(g->domain)
+                                      ? "%s, %s: the domain is used but not imported"
+                                      : "%s, %s: the domain is used but not imported, and "
+                                        "not known",
+                                  g->op_type, domain);
+    case NORI__GAP_NEWER:
+        return nori__arena_printf(
+            arena, "%s, %s, opset %" PRId64 ": newer than the newest known, %" PRId64, g->op_type,
+            domain, g->opset, nori__opset_max(g->domain));
     case NORI__GAP_KERNEL:
         break;
     }
@@ -355,8 +362,8 @@ nori_status nori__require_runnable(const nori__ir *ir, nori__can_run_fn can_run,
             nori__text_init(&text, ir->allocator);
             made = list_gaps(&text, &arena, &gaps, imports, true);
         }
-        status = made ? nori__fail(err, NORI_ERROR_UNSUPPORTED, "%s", text.data)
-                      : nori__no_memory(err);
+        status =
+            made ? nori__fail(err, NORI_ERROR_UNSUPPORTED, "%s", text.data) : nori__no_memory(err);
         const char *hint = ((const nori__gap *)gaps.items[0])->hint;
         if (made && hint) {
             nori__hint(err, "%s", hint);

@@ -8,7 +8,9 @@ static nori__graph *subgraph_after(const nori__node *node, const nori__graph *af
     bool take = after == NULL;
     for (uint32_t i = 0; i < node->attr_count; i++) {
         const nori__attr *a = &node->attrs[i];
-        size_t count = a->kind == NORI__ATTR_GRAPH ? 1 : a->kind == NORI__ATTR_GRAPHS ? a->count : 0;
+        size_t count = a->kind == NORI__ATTR_GRAPH    ? 1
+                       : a->kind == NORI__ATTR_GRAPHS ? a->count
+                                                      : 0;
         for (size_t k = 0; k < count; k++) {
             nori__graph *g = a->kind == NORI__ATTR_GRAPH ? a->v.graph : a->v.graphs[k];
             if (g && take) {
@@ -67,6 +69,33 @@ static nori_status walk(nori_findings *f, nori__ir *ir, nori__arena *scratch, no
     }
 }
 
+/* As a session sees the model: functions expanded, old forms made new, all inferred. Finds what
+ * the walk could not, nodes whose old form inference does not read; it stops at the first fault,
+ * so it is asked only when the walk has found none. */
+static nori_status check_compiled(nori_findings *f, const nori__ir *ir, nori_error *err)
+{
+    nori__ir *copy = NULL;
+    NORI__TRY(nori__ir_copy(ir, &copy, err));
+    nori_error problem = {0};
+    nori_status status = nori__inline_functions(copy, &problem);
+    if (status == NORI_OK) {
+        nori__resolve(copy);
+        status = nori__upgrade(copy, &problem);
+    }
+    if (status == NORI_OK) {
+        status = nori__infer_graph(copy, &problem);
+    }
+    nori__ir_free(copy);
+    if (status == NORI_ERROR_MEMORY) {
+        return nori__no_memory(err);
+    }
+    if (status != NORI_OK) {
+        nori__found(f, NORI_SEVERITY_ERROR, "shape", problem.where, problem.hint, "%s",
+                    problem.message);
+    }
+    return NORI_OK;
+}
+
 static nori_status check_all(nori_findings *f, const nori__ir *ir, const char *targets,
                              nori_error *err)
 {
@@ -85,7 +114,7 @@ static nori_status check_all(nori_findings *f, const nori__ir *ir, const char *t
         nori__check_batch(f, copy);
     }
     nori__ir_free(copy);
-    return status;
+    return status == NORI_OK && !f->faulty ? check_compiled(f, ir, err) : status;
 }
 
 nori_status nori__check_ir(const nori__ir *ir, const nori_check_options *options,

@@ -90,12 +90,26 @@ void nori__check_batch(nori_findings *f, const nori__ir *ir)
     }
 }
 
+/* Whether sizes can come from the data itself, so that an output may have an axis of its own. */
+static bool makes_sizes(const nori__ir *ir)
+{
+    for (const nori__graph *g = ir->graphs; g; g = g->next_graph) {
+        for (const nori__node *n = g->first; n; n = n->next) {
+            const nori__op *op = nori__op_find(n->domain, n->op_type);
+            if (!op || (op->flags & NORI__OP_SELF_ALLOC)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 void nori__check_axes(nori_findings *f, const nori__ir *ir)
 {
     const nori__graph *g = ir->main;
     nori__map names; /* of the inputs' axes */
     nori__map_init(&names, ir->allocator);
-    bool any_free = false;
+    bool any_free = makes_sizes(ir);
     for (uint32_t i = 0; i < g->input_count; i++) {
         const nori__type *t = &g->inputs[i]->type;
         any_free |= t->rank < 0;
@@ -126,7 +140,7 @@ void nori__check_axes(nori_findings *f, const nori__ir *ir)
                                    "input names), or state the size",
                         any_free ? "axis %zu of output %s is named %.*s, an axis no input has"
                                  : "axis %zu of output %s is named %.*s, an axis no input has: "
-                                   "all sizes of the inputs are fixed",
+                                   "no size of the inputs is free",
                         k, v->name, (int)(name.n > 200 ? 200 : name.n), name.p);
         }
     }

@@ -7,8 +7,8 @@
 enum { ANY = 65535 };
 
 static const char *const kind_names[] = {
-    "none",    "float",   "int",    "string", "tensor", "graph",  "floats", "ints",
-    "strings", "tensors", "graphs", "sparse", "sparse tensors", "type", "types",
+    "none",    "float",   "int",    "string", "tensor",         "graph", "floats", "ints",
+    "strings", "tensors", "graphs", "sparse", "sparse tensors", "type",  "types",
 };
 
 static const char *kind_name(nori__pb_attr_kind kind)
@@ -106,9 +106,9 @@ static bool check_attribute(nori_findings *f, const nori__node *node, const nori
         int other = version_with(s, attr->name);
         const char *hint = NULL;
         if (other) {
-            hint = nori__arena_printf(&f->arena, other > s->since
-                                                     ? "opset %d and newer have it"
-                                                     : "version %d of the operator had it",
+            hint = nori__arena_printf(&f->arena,
+                                      other > s->since ? "opset %d and newer have it"
+                                                       : "version %d of the operator had it",
                                       other);
         }
         /* The facts of com.microsoft are not as firm as those of the standard. */
@@ -155,8 +155,7 @@ bool nori__check_facts(nori_findings *f, const nori__node *node, const nori__sch
         if (s->attrs[i].required && given == 0) {
             nori__found_at(f, NORI_SEVERITY_ERROR, "attribute", node, NULL,
                            "%s (version %d) needs attribute %s (%s), which is missing",
-                           node->op_type, s->since, s->attrs[i].name,
-                           kind_name(s->attrs[i].kind));
+                           node->op_type, s->since, s->attrs[i].name, kind_name(s->attrs[i].kind));
             good = false;
         }
     }

@@ -19,6 +19,7 @@ struct nori_findings {
     size_t count;
     size_t said; /* calls, repeats included */
     bool strict, failed;
+    bool faulty; /* an error is among them, "target" ones aside */
 };
 
 nori_findings *nori__findings_open(const nori_allocator *a, bool strict); /* NULL: no memory */

@@ -24,14 +24,13 @@ static const nori__schema_arg *formal_input(const nori__schema *s, uint32_t i)
         return &s->in[i];
     }
     return s->n_in > 0 && s->in[s->n_in - 1].option == NORI__ARG_VARIADIC ? &s->in[s->n_in - 1]
-                                                                         : NULL;
+                                                                          : NULL;
 }
 
 /* Whether the node means the same when read as the newest version of its operator. */
 static bool reads_as_newest(const nori__node *node, const nori__schema *s)
 {
-    const nori__schema *newest =
-        nori__schema_find(s->domain, s->name, nori__opset_max(s->domain));
+    const nori__schema *newest = nori__schema_find(s->domain, s->name, nori__opset_max(s->domain));
     if (!newest || newest == s) {
         return newest != NULL;
     }
@@ -47,9 +46,9 @@ static bool reads_as_newest(const nori__node *node, const nori__schema *s)
             continue;
         }
         const nori__schema_attr *old = find_attr(s, a->name);
-        if (a->required || (old && (!old->default_text != !a->default_text ||
-                                    (a->default_text &&
-                                     !nori__same(a->default_text, old->default_text))))) {
+        if (a->required ||
+            (old && (!old->default_text != !a->default_text ||
+                     (a->default_text && !nori__same(a->default_text, old->default_text))))) {
             return false;
         }
     }
@@ -187,8 +186,8 @@ static nori_status infer(nori_findings *f, nori__node *node, nori__shape *in, no
         return nori__no_memory(err);
     }
     if (status != NORI_OK) {
-        nori__found_at(f, NORI_SEVERITY_ERROR, "shape", node, problem.hint, "%s: %s",
-                       node->op_type, problem.message);
+        nori__found_at(f, NORI_SEVERITY_ERROR, "shape", node, problem.hint, "%s: %s", node->op_type,
+                       problem.message);
         return NORI_OK;
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -229,8 +228,8 @@ nori_status nori__check_shapes(nori_findings *f, nori__node *node, const nori__s
 static void seed(nori__graph *body, uint32_t i, const nori__type *type)
 {
     if (i < body->input_count && body->inputs[i]->type.kind == NORI_KIND_UNKNOWN && type) {
-        body->inputs[i]->type = (nori__type){
-            .kind = type->kind, .elem = type->elem, .rank = -1, .of = type->of};
+        body->inputs[i]->type =
+            (nori__type){.kind = type->kind, .elem = type->elem, .rank = -1, .of = type->of};
     }
 }
 

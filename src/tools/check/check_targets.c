@@ -67,9 +67,9 @@ nori_status nori__check_gaps(nori_findings *f, const nori__ir *ir, const char *t
         nori__str target = {name, size};
         /* cpu takes what it has fast kernels for and leaves the rest to reference. */
         if (!nori__str_is(target, "reference") && !nori__str_is(target, "cpu")) {
-            status = nori__fail(err, NORI_ERROR_ARGUMENT,
-                                "target %.*s is not known, only cpu and reference are", (int)size,
-                                name);
+            status =
+                nori__fail(err, NORI_ERROR_ARGUMENT,
+                           "target %.*s is not known, only cpu and reference are", (int)size, name);
             break;
         }
         const char *copy = nori__arena_copy(&f->arena, name, size);

@@ -102,8 +102,8 @@ typedef struct binding {
 } binding;
 enum { MAX_BINDINGS = 8 }; /* no operator has more type constraints */
 
-static void check_one(nori_findings *f, const nori__node *node, const nori__schema *s,
-                      unsigned arg, bool output, const nori__type *type, binding *bound)
+static void check_one(nori_findings *f, const nori__node *node, const nori__schema *s, unsigned arg,
+                      bool output, const nori__type *type, binding *bound)
 {
     const nori__schema_arg *fact = &(output ? s->out : s->in)[arg];
     uint64_t bit = type_bit(type);
@@ -119,9 +119,9 @@ static void check_one(nori_findings *f, const nori__node *node, const nori__sche
         int other = version_taking(s, arg, output, bit);
         const char *hint;
         if (other) {
-            hint = nori__arena_printf(&f->arena, other > s->since ? "%s needs opset %d"
-                                                                  : "%s was taken at version %d",
-                                      found, other);
+            hint = nori__arena_printf(
+                &f->arena, other > s->since ? "%s needs opset %d" : "%s was taken at version %d",
+                found, other);
         } else {
             hint = nori__arena_printf(&f->arena, "no version of %s takes %s there", s->name, found);
         }

@@ -36,10 +36,11 @@ void nori_findings_free(nori_findings *f)
 static void add(nori_findings *f, int severity, const char *rule, const char *path,
                 const char *hint, const char *message)
 {
+    f->said++;
+    f->faulty |= severity == NORI_SEVERITY_ERROR && !nori__same(rule, "target");
     if (f->strict && severity == NORI_SEVERITY_WARNING) {
         severity = NORI_SEVERITY_ERROR;
     }
-    f->said++;
     char *key = nori__arena_printf(&f->arena, "%d %s %s", severity, rule, message);
     entry *e = key ? nori__map_get(&f->seen, key) : NULL;
     if (e) {
@@ -54,8 +55,12 @@ static void add(nori_findings *f, int severity, const char *rule, const char *pa
         return;
     }
     /* The message is the tail of the key: past the digit, the rule and two spaces. */
-    *e = (entry){.severity = severity, .rule = rule, .path = where,
-                 .message = key + strlen(rule) + 3, .hint = advice, .count = 1};
+    *e = (entry){.severity = severity,
+                 .rule = rule,
+                 .path = where,
+                 .message = key + strlen(rule) + 3,
+                 .hint = advice,
+                 .count = 1};
     if (!nori__map_put(&f->seen, key, e) || !nori__vec_push(&f->entries, e)) {
         f->failed = true;
     }
