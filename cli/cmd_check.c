@@ -1,0 +1,87 @@
+/* cmd_check.c: everything that is wrong or remarkable about a model. */
+#include <string.h>
+
+#include "cli.h"
+
+static const cli_option options[] = {
+    {"--target", "LIST", "providers that must be able to run every node, e.g. cpu"},
+    {NULL, NULL, NULL},
+};
+
+static const char *const severities[] = {"", "info", "warning", "error"};
+
+static void print_json(const nori_findings *f)
+{
+    printf("{\"findings\": [");
+    for (size_t i = 0; i < nori_findings_count(f); i++) {
+        const nori_finding *x = nori_findings_at(f, i);
+        printf("%s\n  {\"severity\": \"%s\", \"rule\": ", i ? "," : "", severities[x->severity]);
+        cli_json_text(stdout, x->rule);
+        printf(", \"path\": ");
+        cli_json_text(stdout, x->path);
+        printf(", \"message\": ");
+        cli_json_text(stdout, x->message);
+        printf(", \"hint\": ");
+        cli_json_text(stdout, x->hint);
+        printf("}");
+    }
+    printf("\n], \"errors\": %zu}\n", nori_findings_at_least(f, NORI_SEVERITY_ERROR));
+}
+
+static void print_text(const cli_args *args, const nori_findings *f)
+{
+    for (size_t i = 0; i < nori_findings_count(f); i++) {
+        const nori_finding *x = nori_findings_at(f, i);
+        if (args->quiet && x->severity < NORI_SEVERITY_ERROR) {
+            continue;
+        }
+        const char *colour = !cli_colour(stdout)                       ? ""
+                             : x->severity == NORI_SEVERITY_ERROR      ? "\033[31m"
+                             : x->severity == NORI_SEVERITY_WARNING    ? "\033[33m"
+                                                                       : "";
+        printf("%s%-8s%s %-10s %s%s%s\n", colour, severities[x->severity],
+               colour[0] ? "\033[0m" : "", x->rule, x->path, x->path[0] ? ": " : "", x->message);
+        if (x->hint[0]) {
+            printf("%19s hint: %s\n", "", x->hint);
+        }
+    }
+    size_t errors = nori_findings_at_least(f, NORI_SEVERITY_ERROR);
+    size_t warnings = nori_findings_at_least(f, NORI_SEVERITY_WARNING) - errors;
+    printf("%s: %zu error%s, %zu warning%s\n", args->positional[0], errors, errors == 1 ? "" : "s",
+           warnings, warnings == 1 ? "" : "s");
+}
+
+static int run(cli_args *args)
+{
+    if (args->count != 1) {
+        return cli_usage(args, "one model file was expected");
+    }
+    nori_error err = {0};
+    nori_findings *f = NULL;
+    nori_load_options lo;
+    nori_check_options co;
+    nori_load_options_default(&lo);
+    nori_check_options_default(&co);
+    lo.strict = co.strict = cli_has(args, "--strict");
+    lo.allow_outside = cli_has(args, "--allow-outside");
+    co.targets = cli_value(args, "--target");
+    if (nori_check_file(NULL, args->positional[0], &lo, &co, &f, &err) != NORI_OK) {
+        return cli_fail(args, &err);
+    }
+    if (args->json) {
+        print_json(f);
+    } else {
+        print_text(args, f);
+    }
+    size_t errors = nori_findings_at_least(f, NORI_SEVERITY_ERROR);
+    bool load = false;
+    for (size_t i = 0; i < nori_findings_count(f); i++) {
+        load = load || strcmp(nori_findings_at(f, i)->rule, "load") == 0;
+    }
+    nori_findings_free(f);
+    return errors == 0 ? EXIT_YES : load ? EXIT_BAD : EXIT_NO;
+}
+
+const cli_verb cli_check = {"check", "look", "MODEL [--target LIST]",
+                            "every fault of a model at once, with place and remedy", options, run,
+                            "  nori check model.onnx\n  nori check model.onnx --target cpu\n"};
