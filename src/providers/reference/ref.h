@@ -106,6 +106,18 @@ typedef void (*nori__ref_line_fn)(const nori__ref_line *line);
 nori_status nori__ref_lines(nori_call *call, nori_tensor *to, const nori_tensor *const *from,
                             int n_from, nori__ref_line_fn fn, void *user);
 
+/* Two inputs of one type, lines by that type (NULL: not supported), into output 0. */
+nori_status nori__ref_two(nori_call *call, const nori__ref_line_fn *lines);
+
+/* A function of one element. f32 may be NULL; it is used for float tensors instead of f64. */
+typedef struct nori__ref_function {
+    double (*f64)(double x, const double *param);
+    float (*f32)(float x);
+    double param[2];
+} nori__ref_function;
+/* Output 0 = f(input 0), for floating-point tensors. */
+nori_status nori__ref_apply(nori_call *call, const nori__ref_function *f);
+
 /* The same without calling: all lines one after the other, for kernels that can fail in between.
  *     nori__ref_walk w;
  *     NORI__TRY(nori__ref_walk_start(call, &w, to, from, n));
