@@ -5,6 +5,7 @@
  * saturate instead of giving inf - inf or inf / inf. */
 #include <math.h>
 
+#include "ops/families.h"
 #include "providers/reference/ref.h"
 
 static double sigmoid(double x)

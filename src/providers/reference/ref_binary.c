@@ -6,6 +6,7 @@
  * of the divisor, with fmod=1 that of the dividend. Empty tensors give empty results. */
 #include <math.h>
 
+#include "ops/families.h"
 #include "providers/reference/ref.h"
 
 /* A line of a binary operator; EXPR is in terms of x and y, of type value. An input that is one

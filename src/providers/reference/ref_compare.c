@@ -3,6 +3,7 @@
  * Comparing with NaN is false (so is NaN == NaN); -0 equals 0. Strings compare byte by byte.
  * Booleans are any nonzero byte when read and 0 or 1 when written. Shifting by the width of the
  * type or more gives 0. */
+#include "ops/families.h"
 #include "providers/reference/ref.h"
 
 /* A line from two inputs of one type to bytes 0 or 1, or to the same type. */

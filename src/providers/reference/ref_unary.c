@@ -7,6 +7,7 @@
  * Integers wrap: Abs and Neg of the smallest integer are itself. */
 #include <math.h>
 
+#include "ops/families.h"
 #include "providers/reference/ref.h"
 
 static void f64_line(const nori__ref_line *l)

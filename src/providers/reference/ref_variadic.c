@@ -4,6 +4,7 @@
  * sums do not occur. Clip with min above max gives max; with a NaN bound, NaN. */
 #include <math.h>
 
+#include "ops/families.h"
 #include "providers/reference/ref.h"
 
 #define TWO(op, name, stored, value, EXPR)                                                \
