@@ -227,7 +227,7 @@ static void bodies_see_outer_initializers_at_any_depth(void **state)
     assert_int_equal(w->uses, 1);
     assert_int_equal(nori__tensor_get_i64(nori__value_const(w), 0), 7);
     assert_int_equal(ir->graphs->next_graph->depth, 1);
-    assert_int_equal(ir->last_graph->depth, 3);
+    assert_int_equal(ir->main->tail->depth, 3);
     check_links(ir);
 
     /* A copy is the same and stands alone. */
@@ -236,7 +236,7 @@ static void bodies_see_outer_initializers_at_any_depth(void **state)
     assert_int_equal(nori__ir_copy(ir, &copy, &err), NORI_OK);
     nori__ir_free(ir);
     check_links(copy);
-    nori__graph *deepest = copy->last_graph;
+    nori__graph *deepest = copy->main->tail;
     assert_int_equal(deepest->depth, 3);
     assert_ptr_equal(deepest->first->inputs[0], nori__value_find(copy->main, "w"));
     char path[128];
@@ -246,7 +246,7 @@ static void bodies_see_outer_initializers_at_any_depth(void **state)
     /* Removing the node takes all graphs below it away. */
     nori__node_remove(copy->main->first);
     assert_null(copy->main->next_graph);
-    assert_ptr_equal(copy->last_graph, copy->main);
+    assert_ptr_equal(copy->main->tail, copy->main);
     assert_int_equal(nori__value_find(copy->main, "w")->uses, 0);
     assert_int_equal(nori__value_find(copy->main, "c")->uses, 0);
     nori__ir_free(copy);

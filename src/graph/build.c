@@ -375,12 +375,9 @@ static nori_status build_all(nori__builder *b, const nori__pb_model *pb)
         return nori__no_memory(b->err);
     }
     ir->main->pb = pb->graph;
-    nori__graph_append(ir, ir->main);
-    b->last = ir->main;
+    ir->graphs = ir->main;
     for (nori__graph *g = ir->main; g; g = g->next_graph) {
-        nori_status status = build_graph(b, g);
-        ir->last_graph = b->last;
-        NORI__TRY(status);
+        NORI__TRY(build_graph(b, g));
     }
     return nori__graphs_order(ir->graphs, ir->allocator, 0, ir->node_count, b->err);
 }
@@ -443,7 +440,7 @@ nori_status nori__function_build(nori__ir *ir, const nori__pb_function *pb, nori
     if (!g) {
         return nori__no_memory(err);
     }
-    nori__builder b = {.ir = ir, .err = err, .last = g, .function = true};
+    nori__builder b = {.ir = ir, .err = err, .function = true};
     nori_status status = build_function(&b, g, pb);
     if (status != NORI_OK) {
         nori__where(err, "function '%.200s'", g->name);

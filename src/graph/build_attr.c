@@ -166,8 +166,6 @@ static nori_status graph_attr(nori__builder *b, nori__node *node, const nori__pb
         return nori__no_memory(b->err);
     }
     g->pb = pb;
-    b->last->next_graph = g;
-    b->last = g;
     *graph = g;
     return NORI_OK;
 }

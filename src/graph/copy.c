@@ -176,7 +176,6 @@ static nori__graph *begin_graph(copier *c, const nori__graph *from, nori__graph 
         c->ok = false;
         return NULL;
     }
-    nori__graph_append(c->to, g);
     g->pb = from->pb;
     return g;
 }
@@ -341,7 +340,7 @@ static void copy_ir(copier *c, const nori__ir *from)
     to->pb = from->pb;
     to->external = from->external;
     to->fresh = from->fresh;
-    to->main = begin_graph(c, from->main, NULL, NULL);
+    to->main = to->graphs = begin_graph(c, from->main, NULL, NULL);
     copy_graphs(c, 0);
 }
 

@@ -163,7 +163,7 @@ static void kill_graph(nori__graph *g)
     }
 }
 
-/* Takes the graphs inside node out of the ir: outer graphs precede inner ones in the list, so one
+/* Takes the graphs inside node out of the list: outer graphs precede inner ones in the list, so one
  * walk finds all that hang below a dead one. */
 static void kill_subgraphs(nori__node *node)
 {
@@ -173,9 +173,8 @@ static void kill_subgraphs(nori__node *node)
         kill_graph(g);
         any = true;
     }
-    nori__ir *ir = node->graph->ir;
-    nori__graph *last = ir->graphs;
-    for (nori__graph *g = any && last ? last->next_graph : NULL; g; g = g->next_graph) {
+    nori__graph *top = nori__outermost(node->graph), *last = top;
+    for (nori__graph *g = any ? top->next_graph : NULL; g; g = g->next_graph) {
         if (!g->dead && g->parent && g->parent->dead) {
             kill_graph(g);
         }
@@ -187,7 +186,7 @@ static void kill_subgraphs(nori__node *node)
         }
     }
     if (any) {
-        ir->last_graph = last;
+        top->tail = last;
     }
 }
 

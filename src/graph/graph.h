@@ -135,6 +135,7 @@ struct nori__graph {
     uint32_t input_count, output_count;
     nori__map names;          /* name -> value */
     nori__graph *next_graph;  /* all graphs of the ir, in ir->graphs order */
+    nori__graph *tail;        /* of the list that begins here: in the outermost graph only */
     uint32_t depth;           /* 0 for the main one */
     bool dead;                /* its node was removed: no longer in ir->graphs */
     const nori__pb_graph *pb;
@@ -150,7 +151,6 @@ struct nori__ir {
     const nori_allocator *allocator;
     nori__graph *main;
     nori__graph *graphs; /* linked by next_graph, main first, outer before inner */
-    nori__graph *last_graph;
     nori__opset *opsets;
     size_t opset_count;
     int64_t ir_version;

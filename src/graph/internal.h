@@ -7,9 +7,16 @@
 /* ---- ir.c, edit.c ---- */
 
 nori__ir *nori__ir_new(const nori_allocator *a);
-/* Not in ir->graphs yet. */
+/* Behind all graphs that hang below the same outermost one; without parent: outermost itself, the
+ * caller says what for. */
 nori__graph *nori__graph_new(nori__ir *ir, nori__graph *parent, nori__node *parent_node);
-void nori__graph_append(nori__ir *ir, nori__graph *g);
+static inline nori__graph *nori__outermost(nori__graph *g)
+{
+    while (g->parent) {
+        g = g->parent;
+    }
+    return g;
+}
 /* Adds a value without looking whether the name is taken; name must be in the arena. */
 nori__value *nori__value_add(nori__graph *g, const char *name);
 /* Links node into g before `before`, or at the end. */
@@ -28,7 +35,6 @@ static inline nori__node *nori__node_in(nori__node *node, const nori__graph *out
 typedef struct nori__builder {
     nori__ir *ir;
     nori_error *err;
-    nori__graph *last; /* of the list of graphs being built: new ones are linked behind it */
     bool function;     /* attributes may refer to those of a function */
 } nori__builder;
 nori_status nori__text_from_pb(nori__builder *b, nori__str s, const char *what, const char **text);

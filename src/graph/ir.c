@@ -28,14 +28,11 @@ nori__graph *nori__graph_new(nori__ir *ir, nori__graph *parent, nori__node *pare
         g->parent_node = parent_node;
         g->depth = parent ? parent->depth + 1 : 0;
         nori__map_init(&g->names, ir->allocator);
+        nori__graph *top = nori__outermost(g);
+        *(top->tail ? &top->tail->next_graph : &top->tail) = g;
+        top->tail = g;
     }
     return g;
-}
-
-void nori__graph_append(nori__ir *ir, nori__graph *g)
-{
-    *(ir->last_graph ? &ir->last_graph->next_graph : &ir->graphs) = g;
-    ir->last_graph = g;
 }
 
 bool nori__ir_keep(nori__ir *ir, nori_tensor *t)

@@ -1,237 +1,291 @@
-/* functions.c: calls of the model's own functions are replaced by their bodies, by rewriting the
- * messages' nodes into the graph. A function's nodes mean what its own operator sets say. */
+/* functions.c: calls of the model's own functions are replaced by their bodies.
+ *
+ * Each function called is built once as a graph of its own (a template), its nodes resolved under
+ * the function's operator sets. Templates are finished callees first, by a stack of our own: when
+ * a body is put somewhere it holds no calls any more. What a file can ask for by nesting is
+ * bounded in depth and in nodes made. */
 #include "ops/resolve.h"
-#include "ops/schema.h"
 
-#define MAX_EXPANSIONS 100000 /* nodes a model may grow to by its functions */
-#define MAX_NESTING 32
+#define MAX_NODES 300000 /* a model may grow to by its functions */
+
+typedef enum state { NEW, OPEN, DONE } state;
+
+typedef struct function {
+    const nori__pb_function *pb;
+    const char *name;
+    nori__graph *body;
+    nori__attr *defaults;
+    size_t n_defaults;
+    size_t nodes; /* of the finished body, subgraphs included */
+    state state;
+    struct function *below; /* on the stack */
+    nori__graph *at_graph;  /* how far its body has been looked through */
+    nori__node *at_node;
+} function;
 
 typedef struct expander {
     nori__ir *ir;
     nori_error *err;
+    nori__map functions; /* by key() */
+    nori__vec built;
+    nori__cloner cloner;
     size_t made;
 } expander;
 
-static const nori__pb_function *find_function(const nori__ir *ir, const nori__node *n)
+/* ---- the table ---- */
+
+static char *key(nori__arena *arena, nori__str domain, nori__str name, nori__str overload)
 {
-    for (size_t i = 0; ir->pb && i < ir->pb->functions.count; i++) {
-        const nori__pb_function *f = &ir->pb->functions.items[i];
-        if (nori__str_is(f->name, n->op_type) && nori__str_is(f->overload, n->overload) &&
-            (nori__str_is(f->domain, n->domain) ||
-             (nori__str_is(f->domain, "ai.onnx") && n->domain[0] == 0))) {
-            return f;
+    if (nori__str_is(domain, "ai.onnx")) {
+        domain.n = 0;
+    }
+    size_t n;
+    if (!nori__add_size(domain.n, name.n, &n) || !nori__add_size(n, overload.n, &n) ||
+        !nori__add_size(n, 3, &n)) {
+        return NULL;
+    }
+    char *text = nori__arena_alloc(arena, n);
+    nori__str parts[3] = {domain, name, overload};
+    size_t at = 0;
+    for (int i = 0; text && i < 3; i++) {
+        if (parts[i].n > 0) {
+            memcpy(text + at, parts[i].p, parts[i].n);
+            at += parts[i].n;
         }
+        text[at++] = i < 2 ? '\n' : 0;
     }
-    return NULL;
+    return text;
 }
 
-static const char *text(expander *e, nori__str s)
+static nori__str str(const char *text)
 {
-    return nori__arena_copy(&e->ir->arena, s.n ? s.p : "", s.n);
+    return (nori__str){text, strlen(text)};
 }
 
-/* The value a body name stands for in this expansion; made when first seen. */
-static nori_status body_value(expander *e, nori__map *names, nori__graph *g, nori__str s,
-                              nori__value **out)
+static nori_status fill_table(expander *e)
 {
-    *out = NULL;
-    if (s.n == 0) {
-        return NORI_OK;
-    }
-    *out = nori__map_get_n(names, s.p, s.n);
-    if (!*out) {
-        const char *key = text(e, s);
-        *out = nori__value_new(g, NULL);
-        if (!key || !*out || !nori__map_put(names, key, *out)) {
+    const nori__pb_model *pb = e->ir->pb;
+    for (size_t i = 0; i < pb->functions.count; i++) {
+        const nori__pb_function *f = &pb->functions.items[i];
+        char *k = key(&e->ir->arena, f->domain, f->name, f->overload);
+        function *entry = nori__arena_alloc(&e->ir->arena, sizeof(*entry));
+        if (!k || !entry) {
+            return nori__no_memory(e->err);
+        }
+        entry->pb = f;
+        entry->name = nori__arena_copy(&e->ir->arena, f->name.p, f->name.n);
+        if (nori__map_get(&e->functions, k)) {
+            return nori__fail(e->err, NORI_ERROR_MODEL,
+                              "the function '%.200s' of domain '%.*s' is defined twice",
+                              entry->name ? entry->name : "",
+                              (int)(f->domain.n < 200 ? f->domain.n : 200),
+                              f->domain.p ? f->domain.p : "");
+        }
+        if (!entry->name || !nori__map_put(&e->functions, k, entry)) {
             return nori__no_memory(e->err);
         }
     }
     return NORI_OK;
 }
 
-static nori_status copy_attr(expander *e, const nori__pb_function *f, const nori__node *call,
-                             const nori__pb_attr *pb, nori__node *to)
+/* The function a node calls, or NULL; false: out of memory. A key longer than the buffer can only
+ * be that of a function with a very long name. */
+static bool find(expander *e, const nori__node *n, function **out)
 {
-    const nori__attr *given = NULL;
-    const nori__pb_attr *source = pb;
-    if (pb->ref_name.n > 0) {
-        for (uint32_t i = 0; i < call->attr_count && !given; i++) {
-            given = nori__str_is(pb->ref_name, call->attrs[i].name) ? &call->attrs[i] : NULL;
-        }
-        source = NULL;
-        for (size_t i = 0; !given && i < f->attrs.count; i++) {
-            if (f->attrs.items[i].name.n == pb->ref_name.n &&
-                memcmp(f->attrs.items[i].name.p, pb->ref_name.p, pb->ref_name.n) == 0) {
-                source = &f->attrs.items[i];
-            }
-        }
-        if (!given && !source) {
-            return NORI_OK; /* an optional attribute nobody gave */
-        }
+    nori__arena scratch;
+    nori__arena_init(&scratch, e->ir->allocator);
+    char buffer[256];
+    size_t d = strlen(n->domain), o = strlen(n->op_type), v = strlen(n->overload);
+    if (d + o + v + 3 <= sizeof(buffer)) {
+        memcpy(buffer, n->domain, d);
+        buffer[d] = '\n';
+        memcpy(buffer + d + 1, n->op_type, o);
+        buffer[d + 1 + o] = '\n';
+        memcpy(buffer + d + o + 2, n->overload, v + 1);
+        *out = nori__map_get(&e->functions, buffer);
+        return true;
     }
-    nori__attr *a = &to->attrs[to->attr_count];
-    if (given) {
-        *a = *given;
-    } else {
-        a->kind = source->kind;
-        switch (source->kind) {
-        case NORI__ATTR_INT:
-            a->v.i = source->i;
-            break;
-        case NORI__ATTR_FLOAT:
-            a->v.f = source->f;
-            break;
-        case NORI__ATTR_STRING:
-            a->v.s = text(e, source->s);
-            a->count = source->s.n;
-            break;
-        case NORI__ATTR_INTS:
-            a->v.ints = source->ints.items;
-            a->count = source->ints.count;
-            break;
-        case NORI__ATTR_FLOATS:
-            a->v.floats = source->floats.items;
-            a->count = source->floats.count;
-            break;
-        case NORI__ATTR_STRINGS:
-            a->v.strings = source->strings.items;
-            a->count = source->strings.count;
-            break;
-        case NORI__ATTR_TENSOR:
-            NORI__TRY(nori__tensor_from_pb(e->ir->allocator, source->t, NULL, &a->v.tensor, e->err));
-            if (!nori__vec_push(&e->ir->tensors, a->v.tensor)) {
-                nori_tensor_free(a->v.tensor);
-                return nori__no_memory(e->err);
-            }
-            break;
-        default:
-            return nori__fail(e->err, NORI_ERROR_UNSUPPORTED,
-                              "function %s has a subgraph, which cannot be expanded yet",
-                              call->op_type);
-        }
-    }
-    a->pb = NULL;
-    a->ref = NULL;
-    a->name = text(e, pb->name);
-    to->attr_count++;
-    return a->name ? NORI_OK : nori__no_memory(e->err);
+    char *k = key(&scratch, str(n->domain), str(n->op_type), str(n->overload));
+    *out = k ? nori__map_get(&e->functions, k) : NULL;
+    nori__arena_free(&scratch);
+    return k != NULL;
 }
 
-static int64_t opset_of(const nori__pb_function *f, const char *domain)
+/* ---- templates ---- */
+
+static int64_t opset_of(const expander *e, const function *f, const char *domain)
 {
-    for (size_t i = 0; i < f->opsets.count; i++) {
-        nori__str d = f->opsets.items[i].domain;
+    for (size_t i = 0; i < f->pb->opsets.count; i++) {
+        nori__str d = f->pb->opsets.items[i].domain;
         if (nori__str_is(d, domain) || (domain[0] == 0 && nori__str_is(d, "ai.onnx"))) {
-            return f->opsets.items[i].version;
+            return f->pb->opsets.items[i].version;
         }
     }
-    return 0;
+    return nori__ir_opset(e->ir, domain);
 }
 
-static nori_status expand_node(expander *e, const nori__pb_function *f, nori__node *call,
-                               nori__map *names, const nori__pb_node *pb)
+static nori_status open_function(expander *e, function *f)
 {
-    nori__graph *g = call->graph;
-    nori__value **in = nori__arena_array(&e->ir->arena, pb->inputs.count + 1, sizeof(*in));
-    nori__value **out = nori__arena_array(&e->ir->arena, pb->outputs.count + 1, sizeof(*out));
-    const char *domain = text(e, pb->domain), *op = text(e, pb->op_type);
-    if (!in || !out || !domain || !op) {
+    NORI__TRY(nori__function_build(e->ir, f->pb, &f->body, e->err));
+    if (!nori__vec_push(&e->built, f->body)) {
+        nori__function_free(f->body);
         return nori__no_memory(e->err);
     }
-    domain = nori__same(domain, "ai.onnx") ? "" : domain;
-    for (size_t i = 0; i < pb->inputs.count; i++) {
-        NORI__TRY(body_value(e, names, g, pb->inputs.items[i], &in[i]));
+    for (nori__graph *g = f->body; g; g = g->next_graph) {
+        for (nori__node *n = g->first; n; n = n->next) {
+            nori__node_resolve_at(n, opset_of(e, f, n->domain));
+        }
     }
-    for (size_t i = 0; i < pb->outputs.count; i++) {
-        NORI__TRY(body_value(e, names, g, pb->outputs.items[i], &out[i]));
-    }
-    nori__node *n = nori__node_new(g, call, domain, op, in, pb->inputs.count, out, pb->outputs.count);
-    if (!n) {
+    f->defaults = nori__arena_array(&e->ir->arena, f->pb->attrs.count, sizeof(*f->defaults));
+    if (!f->defaults) {
         return nori__no_memory(e->err);
     }
-    n->name = nori__arena_printf(&e->ir->arena, "%s/%.*s", call->name, (int)pb->name.n,
-                                 pb->name.n ? pb->name.p : "");
-    n->overload = text(e, pb->overload);
-    n->attrs = nori__arena_array(&e->ir->arena, pb->attrs.count + 1, sizeof(*n->attrs));
-    if (!n->attrs || !n->name || !n->overload) {
-        return nori__no_memory(e->err);
+    for (; f->n_defaults < f->pb->attrs.count; f->n_defaults++) {
+        nori_status s = nori__attr_build(e->ir, &f->pb->attrs.items[f->n_defaults],
+                                         &f->defaults[f->n_defaults], e->err);
+        if (s != NORI_OK) {
+            nori__where(e->err, "function '%.200s'", f->name);
+            return s;
+        }
     }
-    for (size_t i = 0; i < pb->attrs.count; i++) {
-        NORI__TRY(copy_attr(e, f, call, &pb->attrs.items[i], n));
-    }
-    n->op = nori__op_find(domain, op);
-    const nori__schema *s = nori__schema_find(domain, op, opset_of(f, domain));
-    n->version = s ? s->since : 0;
+    f->state = OPEN;
+    f->at_graph = f->body;
+    f->at_node = f->body->first;
     return NORI_OK;
 }
 
-static nori_status expand_call(expander *e, const nori__pb_function *f, nori__node *call)
+/* ---- calls ---- */
+
+static nori_status expand_call(expander *e, const function *f, nori__node *call)
 {
-    nori__map names;
-    nori__map_init(&names, e->ir->allocator);
-    nori_status s = NORI_OK;
-    for (size_t i = 0; s == NORI_OK && i < f->inputs.count; i++) {
-        nori__value *v = i < call->input_count ? call->inputs[i] : NULL;
-        const char *key = text(e, f->inputs.items[i]);
-        if (v && (!key || !nori__map_put(&names, key, v))) {
-            s = nori__no_memory(e->err);
+    if (call->input_count > f->body->input_count || call->output_count > f->body->output_count) {
+        return nori__fail(e->err, NORI_ERROR_MODEL,
+                          "the function '%.200s' takes %u inputs and gives %u outputs; the node "
+                          "has %u and %u",
+                          f->name, f->body->input_count, f->body->output_count, call->input_count,
+                          call->output_count);
+    }
+    e->made += f->nodes;
+    if (e->made > MAX_NODES) {
+        return nori__fail(e->err, NORI_ERROR_LIMIT, "the model's functions expand to more than %d "
+                                                    "nodes", MAX_NODES);
+    }
+    char prefix[128];
+    size_t n = strlen(call->name[0] ? call->name : f->name);
+    n = n < sizeof(prefix) ? n : sizeof(prefix) - 1;
+    memcpy(prefix, call->name[0] ? call->name : f->name, n);
+    prefix[n] = 0;
+    nori__node *before = call->prev;
+    nori__inlining what = {.body = f->body,
+                           .prefix = prefix,
+                           .in = call->inputs,
+                           .out = call->outputs,
+                           .n_in = call->input_count,
+                           .n_out = call->output_count,
+                           .call = call,
+                           .defaults = f->defaults,
+                           .n_defaults = f->n_defaults};
+    NORI__TRY(nori__graph_inline(&e->cloner, call, &what, e->err));
+    /* Nodes that only hand an output on were made without operator; the others came resolved. */
+    for (nori__node *i = before ? before->next : call->graph->first; i != call; i = i->next) {
+        if (!i->op && i->domain[0] == 0 && nori__same(i->op_type, "Identity")) {
+            nori__node_resolve_at(i, 1);
         }
     }
-    /* An output that the body only passes through keeps its own value and an Identity. */
-    for (size_t i = 0; s == NORI_OK && i < f->outputs.count && i < call->output_count; i++) {
-        const char *key = text(e, f->outputs.items[i]);
-        if (key && call->outputs[i] && !nori__map_get(&names, key) &&
-            !nori__map_put(&names, key, call->outputs[i])) {
-            s = nori__no_memory(e->err);
-        }
-    }
-    for (size_t i = 0; s == NORI_OK && i < f->nodes.count; i++) {
-        s = ++e->made > MAX_EXPANSIONS
-                ? nori__fail(e->err, NORI_ERROR_LIMIT, "functions expand to more than %d nodes",
-                             MAX_EXPANSIONS)
-                : expand_node(e, f, call, &names, &f->nodes.items[i]);
-    }
-    for (size_t i = 0; s == NORI_OK && i < f->outputs.count && i < call->output_count; i++) {
-        nori__str name = f->outputs.items[i];
-        nori__value *v = nori__map_get_n(&names, name.n ? name.p : "", name.n);
-        if (v && call->outputs[i] && v != call->outputs[i]) {
-            nori__node *id = nori__node_new(call->graph, call, "", "Identity", &v, 1,
-                                            &call->outputs[i], 1);
-            if (!id) {
-                s = nori__no_memory(e->err);
-            } else {
-                id->op = nori__op_find("", "Identity");
-                id->version = 13;
+    nori__node_remove(call);
+    return NORI_OK;
+}
+
+/* Goes on through f's body, puts finished functions in place of their calls, and stops in front of
+ * a call to one that is not finished. callee NULL: f is done. */
+static nori_status advance(expander *e, function *f, function **callee)
+{
+    *callee = NULL;
+    while (f->at_graph) {
+        while (f->at_node) {
+            nori__node *n = f->at_node;
+            function *called;
+            if (!find(e, n, &called)) {
+                return nori__no_memory(e->err);
+            }
+            if (called && called->state != DONE) {
+                *callee = called;
+                return NORI_OK;
+            }
+            f->at_node = n->next;
+            nori_status s = called ? expand_call(e, called, n) : NORI_OK;
+            if (s != NORI_OK) {
+                char path[256];
+                nori__node_path(n, path, sizeof(path));
+                nori__where(e->err, "%s", path);
+                return s;
             }
         }
+        f->at_graph = f->at_graph->next_graph;
+        f->at_node = f->at_graph ? f->at_graph->first : NULL;
     }
-    nori__map_free(&names);
-    if (s == NORI_OK) {
-        nori__node_remove(call);
+    return NORI_OK;
+}
+
+static size_t count_nodes(const nori__graph *first)
+{
+    size_t n = 0;
+    for (const nori__graph *g = first; g; g = g->next_graph) {
+        n += g->node_count;
     }
-    return s;
+    return n;
+}
+
+/* The main graph stands at the bottom of the stack, as a function that nobody calls. */
+static nori_status expand_model(expander *e)
+{
+    NORI__TRY(fill_table(e));
+    function main = {.name = "main", .body = e->ir->main, .state = OPEN};
+    main.at_graph = main.body;
+    main.at_node = main.body->first;
+    int depth = 0;
+    for (function *top = &main; top;) {
+        function *callee;
+        NORI__TRY(advance(e, top, &callee));
+        if (!callee) {
+            top->nodes = count_nodes(top->body);
+            top->state = DONE;
+            top = top->below;
+            depth--;
+            continue;
+        }
+        if (callee->state == OPEN) {
+            return nori__fail(e->err, NORI_ERROR_MODEL,
+                              "the function '%.200s' calls itself, by way of '%.200s'",
+                              callee->name, top->name);
+        }
+        if (++depth > NORI__PB_MAX_NESTING) {
+            return nori__fail(e->err, NORI_ERROR_LIMIT,
+                              "functions call each other more than %d deep",
+                              NORI__PB_MAX_NESTING);
+        }
+        NORI__TRY(open_function(e, callee));
+        callee->below = top;
+        top = callee;
+    }
+    return NORI_OK;
 }
 
 nori_status nori__inline_functions(nori__ir *ir, nori_error *err)
 {
-    expander e = {.ir = ir, .err = err};
-    bool again = ir->pb && ir->pb->functions.count > 0;
-    for (int round = 0; again; round++) {
-        again = false;
-        if (round == MAX_NESTING) {
-            return nori__fail(err, NORI_ERROR_MODEL, "functions call each other more than %d deep",
-                              MAX_NESTING);
-        }
-        for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
-            for (nori__node *n = g->first, *next; n; n = next) {
-                next = n->next;
-                const nori__pb_function *f = find_function(ir, n);
-                if (f) {
-                    NORI__TRY(expand_call(&e, f, n));
-                    again = true;
-                }
-            }
-        }
+    if (!ir->pb || ir->pb->functions.count == 0) {
+        return NORI_OK;
     }
-    return NORI_OK;
+    expander e = {.ir = ir, .err = err};
+    nori__map_init(&e.functions, ir->allocator);
+    nori__vec_init(&e.built, ir->allocator);
+    nori__cloner_init(&e.cloner, ir->allocator);
+    nori_status s = expand_model(&e);
+    for (size_t i = 0; i < e.built.count; i++) {
+        nori__function_free(e.built.items[i]);
+    }
+    nori__map_free(&e.functions);
+    nori__vec_free(&e.built);
+    nori__cloner_free(&e.cloner);
+    return s;
 }

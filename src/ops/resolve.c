@@ -3,13 +3,12 @@
 
 #include "ops/schema.h"
 
-void nori__node_resolve(nori__node *node)
+void nori__node_resolve_at(nori__node *node, int64_t opset)
 {
     node->op = nori__op_find(node->domain, node->op_type);
     node->version = 0;
-    int64_t opset = nori__ir_opset(node->graph->ir, node->domain);
-    if (opset == 0 && node->op) {
-        opset = node->op->domain == NORI__MS ? 1 : 0; /* optimizers use it without importing it */
+    if (opset == 0 && node->op && node->op->domain == NORI__MS) {
+        opset = 1; /* optimizers use it without importing it */
     }
     /* A file newer than we know: the newest version we know, unless that is refused later. */
     const nori__schema *s = nori__schema_find(node->domain, node->op_type, opset);
@@ -18,6 +17,11 @@ void nori__node_resolve(nori__node *node)
     } else {
         node->op = NULL;
     }
+}
+
+void nori__node_resolve(nori__node *node)
+{
+    nori__node_resolve_at(node, nori__ir_opset(node->graph->ir, node->domain));
 }
 
 void nori__resolve(nori__ir *ir)

@@ -7,6 +7,7 @@
 /* Sets op and version of every node by the model's operator sets; unknown ones stay NULL, 0. */
 void nori__resolve(nori__ir *ir);
 void nori__node_resolve(nori__node *node);
+void nori__node_resolve_at(nori__node *node, int64_t opset); /* of the node's domain */
 
 /* Infers types and shapes in order. Declared types are hints: what is inferred wins, a conflict
  * with a declared graph output is a warning. Errors carry the node's path. */
@@ -20,7 +21,8 @@ nori_status nori__node_evaluate(const nori__node *node, const nori_allocator *a,
 /* Old forms become the newest, on a compiled copy only. */
 nori_status nori__upgrade(nori__ir *ir, nori_error *err);
 
-/* Calls of the model's own functions become their bodies. */
+/* Calls of the model's own functions become their bodies, nested ones too. A function's nodes get
+ * the versions that its own operator sets say. Functions that call themselves are an error. */
 nori_status nori__inline_functions(nori__ir *ir, nori_error *err);
 
 /* One error that lists every operator nothing can run: each once, with domain, operator set,
