@@ -24,7 +24,7 @@ for path in files:
         where = f"{path}:{number}"
         if "\t" in line:
             bad.append(f"{where}: tab")
-        if len(line.rstrip("\n")) > 110:
+        if len(line.rstrip("\n")) > 110 and base != "op_list.h":  # a table, a row a line
             bad.append(f"{where}: line of {len(line)} characters")
         if line.lstrip().startswith(("*", "/*")):
             continue

@@ -49,7 +49,8 @@ nori_status nori__tensor_from_pb(const nori_allocator *a, const nori__pb_tensor 
 /* Element as double or int64 whatever the numeric type (complex: real part). */
 double nori__tensor_get_f64(const nori_tensor *t, int64_t index);
 int64_t nori__tensor_get_i64(const nori_tensor *t, int64_t index);
-void nori__tensor_set_f64(nori_tensor *t, int64_t index, double value); /* rounds, wraps as a C cast, saturates NaN to 0 for ints */
+/* Integers: towards zero, wrapping, NaN gives 0. */
+void nori__tensor_set_f64(nori_tensor *t, int64_t index, double value);
 void nori__tensor_set_i64(nori_tensor *t, int64_t index, int64_t value);
 
 static inline bool nori__type_is_float(nori_type t)

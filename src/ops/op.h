@@ -111,7 +111,14 @@ typedef nori_status (*nori__run_fn)(nori_call *call);
 
 /* ---- the list ---- */
 
-typedef enum nori__domain { NORI__ONNX, NORI__ML, NORI__TRAINING, NORI__PREVIEW, NORI__MS, NORI__DOMAINS } nori__domain;
+typedef enum nori__domain {
+    NORI__ONNX,
+    NORI__ML,
+    NORI__TRAINING,
+    NORI__PREVIEW,
+    NORI__MS,
+    NORI__DOMAINS
+} nori__domain;
 const char *nori__domain_name(nori__domain domain); /* "", "ai.onnx.ml", ..., "com.microsoft" */
 
 typedef enum nori__op_id {

@@ -117,7 +117,7 @@ void nori__layout_free(nori__layout *layout);
 /* What inference may know of a tensor at hand; content too if asked. */
 void nori__shape_of_tensor(nori__shape *shape, const nori_tensor *t, bool content);
 
-/* memory.c: offsets by liveness. Items are live from first to last step, both included. */
+/* offsets.c: offsets by liveness. Items are live from first to last step, both included. */
 typedef struct nori__life {
     uint32_t first, last;
     size_t bytes;

@@ -1,4 +1,4 @@
-/* inputs.c: what callers feed against what the graph declares. */
+/* feed.c: what callers feed against what the graph declares. */
 #include <stdio.h>
 
 #include "run/run.h"

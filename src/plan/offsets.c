@@ -1,4 +1,4 @@
-/* memory.c: offsets in one block for buffers with known lives: best fit over a sorted free list,
+/* offsets.c: offsets in one block for buffers with known lives: best fit over a sorted free list,
  * walking forward in time. Not optimal, but near-linear. */
 #include "plan/plan.h"
 
