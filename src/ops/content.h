@@ -3,7 +3,7 @@
 #ifndef NORI_OPS_CONTENT_H
 #define NORI_OPS_CONTENT_H
 
-#include "ops/op.h"
+#include "ops/families.h"
 
 /* A list of integers given by an input or, in old forms, by an attribute. */
 enum { NORI__INTS_ABSENT = -2, NORI__INTS_UNKNOWN = -1 };
