@@ -16,6 +16,15 @@
 #define NORI__RESTRICT
 #endif
 
+/* One turn of a loop that waits for another thread. */
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#define NORI__RELAX() __builtin_ia32_pause()
+#elif defined(__GNUC__) && defined(__aarch64__)
+#define NORI__RELAX() __asm__ volatile("yield")
+#else
+#define NORI__RELAX() ((void)0)
+#endif
+
 #define NORI__COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

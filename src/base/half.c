@@ -1,5 +1,6 @@
 /* half.c: small float formats, by arithmetic on bits. Every format is (exponent bits, mantissa
- * bits, bias) with its own rule at the top of the range; rounding is to nearest, ties to even. */
+ * bits, bias) with its own rule at the top of the range; rounding is to nearest, ties to even,
+ * whatever rounding mode the thread is in. */
 #include "base/half.h"
 
 #include <math.h>
@@ -32,24 +33,35 @@ float nori__f16_to_f32(uint16_t h)
     return float_of(sign | (e + 112) << 23 | m << 13);
 }
 
+/* The code, without sign, of a finite magnitude in a format of man_bits whose smallest normal
+ * exponent is least: rounded once, and running on past the format's top, for callers to compare
+ * with their largest code. */
+static uint32_t round_code(double d, int man_bits, int least)
+{
+    uint64_t u;
+    memcpy(&u, &d, sizeof(u));
+    int e = (int)(u >> 52 & 2047) - 1023;
+    uint64_t m = (u & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
+    int at = e < least ? least : e;      /* exponent whose units are counted */
+    int shift = 52 - man_bits + at - e;
+    if (e == -1023 || shift > 53) { /* less than half of the smallest subnormal */
+        return 0;
+    }
+    uint64_t half = UINT64_C(1) << (shift - 1), rest = m & (2 * half - 1);
+    uint32_t r = (uint32_t)(m >> shift);
+    r += rest > half || (rest == half && (r & 1));
+    return r + ((uint32_t)(at - least) << man_bits); /* the hidden bit carries itself in */
+}
+
 /* A double rounded to 1 sign, 5 exponent, 10 mantissa bits; one rounding from either source. */
 uint16_t nori__f64_to_f16(double d)
 {
     uint16_t sign = signbit(d) ? 0x8000u : 0;
-    double a = fabs(d);
     if (isnan(d)) {
         return (uint16_t)(sign | 0x7e00u);
     }
-    if (a >= 65520.0) {
-        return (uint16_t)(sign | 0x7c00u);
-    }
-    if (a < 0x1p-14) {
-        return (uint16_t)(sign | (uint16_t)nearbyint(a * 0x1p24)); /* 1024 carries to normal */
-    }
-    int e;
-    double m = frexp(a, &e); /* m in [0.5, 1) */
-    uint32_t r = (uint32_t)nearbyint(m * 2048.0); /* 1024 .. 2048 */
-    return (uint16_t)(sign | (((uint32_t)(e + 13) << 10) + r));
+    uint32_t code = isinf(d) ? 0x7c00u : round_code(d, 10, -14);
+    return (uint16_t)(sign | (code > 0x7c00u ? 0x7c00u : code));
 }
 
 uint16_t nori__f32_to_f16(float f)
@@ -102,7 +114,8 @@ float nori__f8_to_f32(uint8_t bits, nori_type type)
     format f = format_of(type);
     int width = f.exp_bits + f.man_bits;
     unsigned top = (1u << f.exp_bits) - 1;
-    unsigned sign = bits >> width & 1, e = bits >> f.man_bits & top, m = bits & ((1u << f.man_bits) - 1);
+    unsigned sign = bits >> width & 1, e = bits >> f.man_bits & top;
+    unsigned m = bits & ((1u << f.man_bits) - 1);
     if (f.fnuz && bits == 0x80) {
         return NAN;
     }
@@ -125,11 +138,11 @@ static uint8_t to_e8m0(float value, bool saturate)
     if (isinf(value)) {
         return saturate ? 254 : 255;
     }
-    int e;
-    float m = frexpf(value, &e); /* value = m 2^e, m in [0.5, 1) */
     if (value == 0) {
         return 0;
     }
+    int e;
+    float m = frexpf(value, &e); /* value = m 2^e, m in [0.5, 1) */
     /* Nearest power of two, half way goes up (the exponent's rounding by the mantissa's top). */
     int n = e - 1 + (m >= 0.75f) + 127;
     return n < 0 ? 0 : n > 254 ? (saturate ? 254 : 255) : (uint8_t)n;
@@ -158,14 +171,8 @@ uint8_t nori__f32_to_f8(float value, nori_type type, bool saturate)
     if (isinf(value)) {
         return over;
     }
-    double a = fabs((double)value);
-    int least = 1 - f.bias; /* exponent of the smallest normal */
-    int e;
-    frexp(a, &e);
-    e = a == 0 || e - 1 < least ? least : e - 1;
-    unsigned r = (unsigned)nearbyint(ldexp(a, f.man_bits - e)); /* units of the last place */
-    unsigned code = r + (unsigned)((e - least) << f.man_bits);  /* hidden bit carries itself in */
-    if (e > (int)top || code > largest) {
+    uint32_t code = round_code((double)value, f.man_bits, 1 - f.bias);
+    if (code > largest) {
         return over;
     }
     if (f.fnuz && code == 0) {

@@ -26,15 +26,52 @@ void nori__map_free(nori__map *map)
     map->count = map->capacity = 0;
 }
 
+static uint64_t rotate(uint64_t x, int n)
+{
+    return x << n | x >> (64 - n);
+}
+
+static void sip_round(uint64_t v[4])
+{
+    v[0] += v[1];
+    v[1] = rotate(v[1], 13) ^ v[0];
+    v[0] = rotate(v[0], 32);
+    v[2] += v[3];
+    v[3] = rotate(v[3], 16) ^ v[2];
+    v[0] += v[3];
+    v[3] = rotate(v[3], 21) ^ v[0];
+    v[2] += v[1];
+    v[1] = rotate(v[1], 17) ^ v[2];
+    v[2] = rotate(v[2], 32);
+}
+
+/* SipHash-1-3 (Aumasson and Bernstein, 2012): names come from files, and with a plain
+ * multiplicative hash a file could hold names that all meet in one slot, whatever the seed. */
 static uint64_t hash_bytes(uint64_t seed, const char *key, size_t size)
 {
-    uint64_t h = seed ^ 0xcbf29ce484222325u;
-    for (size_t i = 0; i < size; i++) {
-        h = (h ^ (unsigned char)key[i]) * 0x100000001b3u;
+    uint64_t k0 = seed, k1 = rotate(seed, 29) * 0x9e3779b97f4a7c15u;
+    uint64_t v[4] = {k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du,
+                     k0 ^ 0x6c7967656e657261u, k1 ^ 0x7465646279746573u};
+    uint64_t m = 0;
+    for (size_t left = size; left >= 8; left -= 8, key += 8) {
+        memcpy(&m, key, 8);
+        v[3] ^= m;
+        sip_round(v);
+        v[0] ^= m;
     }
-    h ^= h >> 32;
-    h *= 0x9e3779b97f4a7c15u;
-    return h ^ h >> 29;
+    m = 0;
+    if (size % 8 != 0) {
+        memcpy(&m, key, size % 8);
+    }
+    m ^= (uint64_t)size << 56;
+    v[3] ^= m;
+    sip_round(v);
+    v[0] ^= m;
+    v[2] ^= 0xff;
+    for (int i = 0; i < 3; i++) {
+        sip_round(v);
+    }
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
 /* The slot of the key, or the free one where it would go. */
@@ -43,7 +80,8 @@ static nori__map_slot *probe(const nori__map *map, const char *key, size_t size,
     size_t i = (size_t)hash & (map->capacity - 1);
     for (;;) {
         nori__map_slot *s = &map->slots[i];
-        if (!s->key || (s->hash == hash && s->size == size && memcmp(s->key, key, size) == 0)) {
+        if (!s->key || (s->hash == hash && s->size == size &&
+                        (size == 0 || memcmp(s->key, key, size) == 0))) {
             return s;
         }
         i = (i + 1) & (map->capacity - 1);

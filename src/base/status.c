@@ -3,9 +3,12 @@
 
 #include <stdio.h>
 
+#define TEXT_OF(x) #x
+#define VERSION_TEXT(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
 const char *nori_version(void)
 {
-    return "0.1.0";
+    return VERSION_TEXT(NORI_VERSION_MAJOR, NORI_VERSION_MINOR, NORI_VERSION_PATCH);
 }
 
 const char *nori_status_text(nori_status status)

@@ -9,6 +9,10 @@
 #ifdef __linux__
 #include <sched.h>
 #endif
+#if defined(__linux__) && defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 #if defined(__x86_64__) || defined(__i386__)
 #define X86 1
 #include <cpuid.h>
@@ -55,6 +59,11 @@ static nori__cpu_level detect(void)
             regs r = cpuid(0x80000002u + i, 0);
             memcpy(cpu.name + 16 * i, &r, 16);
         }
+        size_t pad = strspn(cpu.name, " "), size = strlen(cpu.name + pad);
+        memmove(cpu.name, cpu.name + pad, size + 1);
+        while (size > 0 && cpu.name[size - 1] == ' ') {
+            cpu.name[--size] = 0;
+        }
     }
     regs one = cpuid(1, 0), seven = top.a >= 7 ? cpuid(7, 0) : (regs){0, 0, 0, 0};
     bool os = one.c >> 27 & 1;
@@ -78,8 +87,11 @@ static nori__cpu_level detect(void)
     if (vnni) {
         add_feature("avx512vnni");
     }
-    if (avx512 && (seven.d >> 24 & 1)) {
-        add_feature("amx-tile");
+    if (avx2 && (seven.a > 0) && (cpuid(7, 1).a >> 4 & 1)) {
+        add_feature("avxvnni");
+    }
+    if (avx512 && (seven.a > 0) && (cpuid(7, 1).a >> 5 & 1)) {
+        add_feature("avx512bf16");
     }
     return vnni ? NORI__CPU_AVX512 : avx2 ? NORI__CPU_AVX2 : NORI__CPU_BASE;
 }
@@ -88,6 +100,21 @@ static nori__cpu_level detect(void)
 {
 #ifdef __aarch64__
     add_feature("neon");
+#ifdef __linux__
+    unsigned long one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2);
+    if (one & HWCAP_ASIMDHP) {
+        add_feature("fp16");
+    }
+    if (one & HWCAP_ASIMDDP) {
+        add_feature("dotprod");
+    }
+#ifdef HWCAP2_I8MM
+    if (two & HWCAP2_I8MM) {
+        add_feature("i8mm");
+    }
+#endif
+    (void)two;
+#endif
     snprintf(cpu.name, sizeof(cpu.name), "64-bit Arm");
 #else
     snprintf(cpu.name, sizeof(cpu.name), "unknown");
@@ -134,119 +161,170 @@ const char *nori__cpu_features(void)
 
 /* ---- how many ---- */
 
-static bool read_line(const char *root, const char *path, char *line, size_t size)
+#define PATH_SIZE 4096
+#define NO_QUOTA 0.0
+
+static FILE *open_under(const char *root, const char *path)
 {
-    char full[1024];
-    if (snprintf(full, sizeof(full), "%s%s", root ? root : "", path) >= (int)sizeof(full)) {
-        return false;
-    }
-    FILE *f = fopen(full, "re");
-    if (!f) {
-        return false;
-    }
-    bool ok = fgets(line, (int)size, f) != NULL;
-    fclose(f);
-    return ok;
+    char full[PATH_SIZE + 256];
+    int n = snprintf(full, sizeof(full), "%s%s", root ? root : "", path);
+    return n >= 0 && n < (int)sizeof(full) ? fopen(full, "re") : NULL;
 }
 
-/* CPUs that quota / period amounts to, rounded up; 0: no quota. */
-static int quota_cpus(long long quota, long long period)
+/* Reads one or two numbers from the start of a file; returns how many. */
+static int read_numbers(const char *root, const char *path, long long *a, long long *b)
 {
-    if (quota <= 0 || period <= 0) {
-        return 0;
+    FILE *f = open_under(root, path);
+    int n = f ? fscanf(f, "%lld %lld", a, b) : 0;
+    if (f) {
+        fclose(f);
     }
-    long long n = quota / period + (quota % period != 0);
-    return n > 0 && n < 4096 ? (int)n : 0;
+    return n < 0 ? 0 : n;
 }
 
-/* The smallest quota of a control group and its parents. */
-static int group_quota(const char *root, const char *group, bool v2)
+/* The quota of one control group in CPUs. */
+static double read_quota(const char *root, const char *mount, const char *group)
 {
-    char path[512], line[128];
-    int least = 0;
-    if (snprintf(path, sizeof(path), "%s", group) >= (int)sizeof(path) - 64) {
-        return 0;
+    char file[PATH_SIZE + 128];
+    long long quota = 0, period = 0, unused;
+    int n = snprintf(file, sizeof(file), "%s%s/cpu.max", mount, group);
+    if (n >= (int)sizeof(file)) {
+        return NO_QUOTA;
     }
+    n = read_numbers(root, file, &quota, &period); /* "max 100000" has no number first */
+    if (n == 1) {
+        period = 100000;
+    } else if (n == 0) {
+        snprintf(file, sizeof(file), "%s%s/cpu.cfs_quota_us", mount, group);
+        int ok = read_numbers(root, file, &quota, &unused);
+        snprintf(file, sizeof(file), "%s%s/cpu.cfs_period_us", mount, group);
+        if (ok < 1 || read_numbers(root, file, &period, &unused) < 1) {
+            return NO_QUOTA;
+        }
+    }
+    return quota > 0 && period > 0 ? (double)quota / (double)period : NO_QUOTA;
+}
+
+static void keep_less(double *least, double quota)
+{
+    if (quota > 0 && (*least <= 0 || quota < *least)) {
+        *least = quota;
+    }
+}
+
+/* The smallest quota of a control group and those it is in. In a container the path may be the
+ * host's and lead nowhere: then the walk ends at the mount, which is the container's own. */
+static void walk_up(const char *root, const char *mount, const char *group, double *least)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof(path), "%s", group);
     for (;;) {
-        char file[640];
-        long long quota = 0, period = 100000;
-        int n = 0;
-        if (v2) {
-            snprintf(file, sizeof(file), "/sys/fs/cgroup%s/cpu.max", path);
-            if (read_line(root, file, line, sizeof(line)) &&
-                sscanf(line, "%lld %lld", &quota, &period) == 2) {
-                n = quota_cpus(quota, period);
-            }
-        } else {
-            snprintf(file, sizeof(file), "/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", path);
-            bool ok = read_line(root, file, line, sizeof(line)) &&
-                      sscanf(line, "%lld", &quota) == 1;
-            snprintf(file, sizeof(file), "/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", path);
-            if (ok && read_line(root, file, line, sizeof(line)) &&
-                sscanf(line, "%lld", &period) == 1) {
-                n = quota_cpus(quota, period);
-            }
-        }
-        if (n > 0 && (least == 0 || n < least)) {
-            least = n;
-        }
         char *slash = strrchr(path, '/');
+        if (slash && slash[1] == 0) { /* "/", or a slash at the end */
+            *slash = 0;
+            continue;
+        }
+        keep_less(least, read_quota(root, mount, path));
         if (!slash) {
-            return least;
+            return;
         }
         *slash = 0;
     }
 }
 
-static int cgroup_cpus(const char *root)
+/* Whether a comma-separated list of v1 controllers holds cpu. */
+static bool has_cpu(const char *list)
 {
-    char full[1024], line[512];
-    int least = 0;
-    snprintf(full, sizeof(full), "%s/proc/self/cgroup", root ? root : "");
-    FILE *f = fopen(full, "re");
-    if (!f) {
-        return group_quota(root, "", true);
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        if (n == 3 && memcmp(list, "cpu", 3) == 0) {
+            return true;
+        }
+        list += n + (list[n] == ',');
     }
-    while (fgets(line, sizeof(line), f)) {
+    return false;
+}
+
+/* Lines of /proc/self/cgroup: "0::/group" (v2), "4:cpu,cpuacct:/group" (v1). */
+static double cgroup_quota(const char *root)
+{
+    char line[PATH_SIZE];
+    double least = NO_QUOTA;
+    FILE *f = open_under(root, "/proc/self/cgroup");
+    while (f && fgets(line, sizeof(line), f)) {
         line[strcspn(line, "\n")] = 0;
-        char *first = strchr(line, ':'), *second = first ? strchr(first + 1, ':') : NULL;
-        if (!second) {
+        char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;
+        if (!group) {
             continue;
         }
-        *second = 0;
-        bool v2 = first[1] == 0;
-        bool v1 = strstr(first + 1, "cpu") != NULL && strstr(first + 1, "cpuset") != first + 1;
-        int n = v2 || v1 ? group_quota(root, nori__same(second + 1, "/") ? "" : second + 1, v2) : 0;
-        if (n > 0 && (least == 0 || n < least)) {
-            least = n;
+        *list++ = 0;
+        *group++ = 0;
+        if (*list == 0) {
+            walk_up(root, "/sys/fs/cgroup", group, &least);
+        } else if (has_cpu(list)) {
+            char mount[256];
+            walk_up(root, "/sys/fs/cgroup/cpu", group, &least);
+            int n = snprintf(mount, sizeof(mount), "/sys/fs/cgroup/%s", list);
+            if (n < (int)sizeof(mount) && !nori__same(list, "cpu")) {
+                walk_up(root, mount, group, &least);
+            }
         }
     }
-    fclose(f);
+    if (f) {
+        fclose(f);
+    }
     return least;
+}
+
+/* CPUs in the mask of the calling thread; 0: not known. Under another root, and on machines with
+ * more CPUs than cpu_set_t holds, as /proc says it of the process. */
+static int affinity_cpus(const char *root)
+{
+#ifdef __linux__
+    cpu_set_t set;
+    if (!root && sched_getaffinity(0, sizeof(set), &set) == 0) {
+        return CPU_COUNT(&set);
+    }
+#endif
+    int n = 0;
+    char line[PATH_SIZE];
+    FILE *f = open_under(root, "/proc/self/status");
+    while (f && fgets(line, sizeof(line), f)) {
+        if (strncmp(line, "Cpus_allowed:", 13) == 0) {
+            for (const char *p = line + 13; *p; p++) { /* hexadecimal digits, commas */
+                const char *digits = "0123456789abcdef", *d = strchr(digits, *p);
+                for (int bits = d ? (int)(d - digits) : 0; bits; bits &= bits - 1) {
+                    n++;
+                }
+            }
+            break;
+        }
+    }
+    if (f) {
+        fclose(f);
+    }
+    return n;
 }
 
 int nori__usable_cpus(const char *root, char *reason, size_t reason_size)
 {
-    int n = 0;
-    const char *why = "processors online";
-#ifdef __linux__
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-        n = CPU_COUNT(&set);
-        why = "the affinity mask allows that many";
-    }
-#endif
+    int n = affinity_cpus(root);
+    const char *what = n > 0 ? "affinity mask of" : "online are";
     if (n < 1) {
         long online = sysconf(_SC_NPROCESSORS_ONLN);
-        n = online > 0 && online < 4096 ? (int)online : 1;
+        n = online > 0 && online < 1 << 20 ? (int)online : 1;
     }
-    int quota = cgroup_cpus(root);
-    if (quota > 0 && quota < n) {
-        n = quota;
-        why = "the control group's CPU quota allows that many";
+    double quota = cgroup_quota(root);
+    bool capped = quota > 0 && quota < n;
+    if (capped) {
+        n = (int)quota + ((double)(int)quota < quota); /* rounded up: at least 1, at most n */
     }
     if (reason && reason_size > 0) {
-        snprintf(reason, reason_size, "%d: %s", n, why);
+        if (capped) {
+            snprintf(reason, reason_size, "%d: cgroup quota of %.2f CPUs", n, quota);
+        } else {
+            snprintf(reason, reason_size, "%d: %s %d CPU%s", n, what, n, n == 1 ? "" : "s");
+        }
     }
     return n;
 }

@@ -2,6 +2,7 @@
 #include "platform/env.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 struct nori_env {
@@ -9,8 +10,8 @@ struct nori_env {
     void (*log)(void *user, nori_log_level level, const char *text);
     void *log_user;
     int threads;
-    pthread_mutex_t lock; /* guards pool */
-    nori__pool *pool;
+    pthread_mutex_t lock; /* of whoever makes the pool */
+    _Atomic(nori__pool *) pool;
 };
 
 static nori_env default_env = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -73,11 +74,16 @@ const nori_allocator *nori__env_allocator(const nori_env *env)
 nori__pool *nori__env_pool(nori_env *env)
 {
     nori_env *e = env ? env : &default_env;
-    pthread_mutex_lock(&e->lock);
-    if (!e->pool) {
-        nori__pool_create(nori__env_allocator(env), nori_env_threads(env), &e->pool, NULL);
+    nori__pool *pool = atomic_load_explicit(&e->pool, memory_order_acquire);
+    if (pool) { /* without the lock, which a fork may have left taken */
+        return pool;
     }
-    nori__pool *pool = e->pool;
+    pthread_mutex_lock(&e->lock);
+    pool = atomic_load_explicit(&e->pool, memory_order_relaxed);
+    if (!pool) {
+        nori__pool_create(nori__env_allocator(env), nori_env_threads(env), &pool, NULL);
+        atomic_store_explicit(&e->pool, pool, memory_order_release);
+    }
     pthread_mutex_unlock(&e->lock);
     return pool;
 }

@@ -3,16 +3,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef PATH_MAX
+#define PATH_MAX 4096
+#endif
+#define TEMPORARY ".nori-" /* how names of unfinished files begin */
+
 static nori_status io_error(nori_error *err, const char *what, const char *path, int code)
 {
-    nori_status s = nori__fail(err, NORI_ERROR_IO, "cannot %s %s: %s", what, path, strerror(code));
-    return s;
+    return nori__fail(err, NORI_ERROR_IO, "cannot %s %s: %s", what, path, strerror(code));
 }
 
 nori_status nori__map_open(const char *path, nori__map_file *file, nori_error *err)
@@ -67,35 +73,94 @@ static void out_free(nori__out_file *out)
     nori__release(out->allocator, out, sizeof(*out));
 }
 
+/* What is at path now decides: nothing or a regular file may be replaced, and a link's target
+ * rather than the link; a device or a pipe must not (as root, rename would do it to /dev/null).
+ * real gets the path to write when it differs, else stays empty; mode is the old file's. */
+static nori_status look_at_target(const char *path, char real[PATH_MAX], mode_t *mode,
+                                  bool *exists, nori_error *err)
+{
+    struct stat st;
+    *exists = false;
+    real[0] = 0;
+    if (lstat(path, &st) != 0) {
+        return errno == ENOENT ? NORI_OK : io_error(err, "create", path, errno);
+    }
+    bool link = S_ISLNK(st.st_mode);
+    if (link && stat(path, &st) != 0) {
+        return io_error(err, "follow the link", path, errno);
+    }
+    if (S_ISDIR(st.st_mode)) {
+        return nori__fail(err, NORI_ERROR_IO, "cannot write %s: it is a folder", path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return nori__fail(err, NORI_ERROR_IO,
+                          "cannot write %s: it is there and not a regular file", path);
+    }
+    if (link && !realpath(path, real)) {
+        real[0] = 0;
+        return io_error(err, "follow the link", path, errno);
+    }
+    *mode = st.st_mode & 0777;
+    *exists = true;
+    return NORI_OK;
+}
+
+/* Opens a new file of an unpredictable name in the folder of path: there, so that rename stays
+ * within one file system. 0: open; else errno. */
+static int open_temporary(nori__out_file *out)
+{
+    static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
+    const char *slash = strrchr(out->path, '/');
+    int folder = slash ? (int)(slash - out->path) + 1 : 0;
+    for (int tries = 0; tries < 100; tries++) {
+        unsigned char random[16];
+        char suffix[sizeof(random) + 1] = {0};
+        if (getentropy(random, sizeof(random)) != 0) {
+            return errno;
+        }
+        for (size_t i = 0; i < sizeof(random); i++) {
+            suffix[i] = letters[random[i] & 31];
+        }
+        snprintf(out->temporary, out->temporary_size, "%.*s" TEMPORARY "%s", folder, out->path,
+                 suffix);
+        out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (out->fd >= 0 || errno != EEXIST) {
+            break;
+        }
+    }
+    return out->fd >= 0 ? 0 : errno;
+}
+
 nori_status nori__out_open(const nori_allocator *a, const char *path, nori__out_file **result,
                            nori_error *err)
 {
     *result = NULL;
+    char real[PATH_MAX];
+    mode_t mode = 0;
+    bool exists;
+    NORI__TRY(look_at_target(path, real, &mode, &exists, err));
+    const char *target = real[0] ? real : path;
     nori__out_file *out = nori__alloc_zero(a, sizeof(*out));
     if (!out) {
         return nori__no_memory(err);
     }
     out->allocator = a;
     out->fd = -1;
-    out->path_size = strlen(path) + 1;
-    out->temporary_size = out->path_size + 8;
+    out->path_size = strlen(target) + 1;
+    out->temporary_size = out->path_size + sizeof(TEMPORARY) + 16;
     out->path = nori__alloc(a, out->path_size);
     out->temporary = nori__alloc(a, out->temporary_size);
     if (!out->path || !out->temporary) {
         out_free(out);
         return nori__no_memory(err);
     }
-    memcpy(out->path, path, out->path_size);
-    snprintf(out->temporary, out->temporary_size, "%s.XXXXXX", path);
-    out->fd = mkstemp(out->temporary); /* beside the target, so that rename stays in one place */
-    if (out->fd < 0) {
-        nori_status s = io_error(err, "create", path, errno);
+    memcpy(out->path, target, out->path_size);
+    int code = open_temporary(out);
+    if (code != 0) {
         out_free(out);
-        return s;
+        return io_error(err, "create", path, code);
     }
-    mode_t mask = umask(0);
-    umask(mask);
-    if (fchmod(out->fd, 0666 & ~mask) != 0) {
+    if (exists && fchmod(out->fd, mode) != 0) {
         nori_status s = io_error(err, "create", path, errno);
         nori__out_abort(out);
         return s;
@@ -107,6 +172,10 @@ nori_status nori__out_open(const nori_allocator *a, const char *path, nori__out_
 nori_status nori__out_write(nori__out_file *out, const void *data, size_t size, nori_error *err)
 {
     const char *p = data;
+    if (out->failed) {
+        return nori__fail(err, NORI_ERROR_IO, "cannot write %s: an earlier write failed",
+                          out->path);
+    }
     while (size > 0) {
         ssize_t n = write(out->fd, p, size < ((size_t)1 << 30) ? size : (size_t)1 << 30);
         if (n < 0 && errno == EINTR) {
@@ -126,7 +195,7 @@ nori_status nori__out_commit(nori__out_file *out, nori_error *err)
 {
     nori_status status = NORI_OK;
     if (out->failed) {
-        status = nori__fail(err, NORI_ERROR_IO, "%s was not written whole", out->path);
+        status = nori__fail(err, NORI_ERROR_IO, "%s was not written whole, an earlier write failed", out->path);
     } else if (fsync(out->fd) != 0 && errno != EINVAL) {
         status = io_error(err, "write", out->path, errno);
     }

@@ -5,6 +5,7 @@
 #include "platform/platform.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -35,7 +36,7 @@ struct nori__pool {
 
 static void work(nori__pool *p, int thread)
 {
-    int64_t ranges = (p->count + p->grain - 1) / p->grain;
+    int64_t ranges = p->count / p->grain + (p->count % p->grain != 0);
     for (;;) {
         int64_t r = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
         if (r >= ranges) {
@@ -47,24 +48,31 @@ static void work(nori__pool *p, int thread)
     }
 }
 
+/* Counts turns of a waiting loop; false once it has gone on for SPIN_NS. */
+static bool spin(unsigned *turns, uint64_t *until)
+{
+    NORI__RELAX();
+    if ((*turns)++ % 64 == 0) { /* the clock costs more than a turn */
+        uint64_t now = nori__now_ns();
+        *until = *until ? *until : now + SPIN_NS;
+        return now < *until;
+    }
+    return true;
+}
+
 static void *worker(void *user)
 {
     nori__pool *p = user;
     uint_fast64_t seen = 0;
     for (;;) {
+        unsigned turns = 0;
         uint64_t until = 0;
-        for (int i = 0; atomic_load_explicit(&p->job, memory_order_acquire) == seen; i++) {
-            if (i % 64 == 0) {
-                uint64_t now = nori__now_ns();
-                until = until ? until : now + SPIN_NS;
-                if (now >= until) {
-                    break;
-                }
-            }
+        while (atomic_load_explicit(&p->job, memory_order_acquire) == seen &&
+               spin(&turns, &until)) {
         }
         pthread_mutex_lock(&p->lock);
         while (!p->ending && (atomic_load(&p->job) == seen || p->wanted == 0)) {
-            seen = atomic_load(&p->job);
+            seen = atomic_load(&p->job); /* a job that has all the workers it wants */
             pthread_cond_wait(&p->wake, &p->lock);
         }
         if (p->ending) {
@@ -85,6 +93,21 @@ static void *worker(void *user)
     }
 }
 
+/* Workers take no signals: handlers of the application run on its own threads. */
+static void start_workers(nori__pool *p, int count)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    bool masked = pthread_sigmask(SIG_SETMASK, &all, &old) == 0;
+    while (p->started < count &&
+           pthread_create(&p->ids[p->started], NULL, worker, p) == 0) {
+        p->started++; /* fewer threads than asked for is not an error */
+    }
+    if (masked) {
+        pthread_sigmask(SIG_SETMASK, &old, NULL);
+    }
+}
+
 nori_status nori__pool_create(const nori_allocator *a, int threads, nori__pool **pool,
                               nori_error *err)
 {
@@ -95,18 +118,12 @@ nori_status nori__pool_create(const nori_allocator *a, int threads, nori__pool *
         return nori__no_memory(err);
     }
     p->allocator = a;
-    p->threads = threads;
     p->pid = getpid();
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->done, NULL);
     atomic_flag_clear(&p->busy);
-    for (int i = 1; i < threads; i++) {
-        if (pthread_create(&p->ids[p->started], NULL, worker, p) != 0) {
-            break; /* fewer threads than asked for is not an error */
-        }
-        p->started++;
-    }
+    start_workers(p, threads - 1);
     p->threads = p->started + 1;
     *pool = p;
     return NORI_OK;
@@ -165,14 +182,28 @@ void nori__parallel_for(nori__pool *p, int max_threads, int64_t count, int64_t g
     p->wanted = threads - 1;
     p->joined = 0;
     atomic_fetch_add(&p->job, 1);
-    pthread_cond_broadcast(&p->wake);
+    if (p->wanted == p->started) {
+        pthread_cond_broadcast(&p->wake);
+    } else {
+        for (int i = 0; i < p->wanted; i++) {
+            pthread_cond_signal(&p->wake);
+        }
+    }
     pthread_mutex_unlock(&p->lock);
     work(p, 0);
     pthread_mutex_lock(&p->lock);
     p->wanted = 0; /* who has not joined by now finds nothing to do */
-    while (atomic_load(&p->inside) > 0) {
-        pthread_cond_wait(&p->done, &p->lock);
-    }
     pthread_mutex_unlock(&p->lock);
+    unsigned turns = 0;
+    uint64_t until = 0;
+    while (atomic_load_explicit(&p->inside, memory_order_acquire) > 0 && spin(&turns, &until)) {
+    }
+    if (atomic_load_explicit(&p->inside, memory_order_acquire) > 0) {
+        pthread_mutex_lock(&p->lock);
+        while (atomic_load(&p->inside) > 0) {
+            pthread_cond_wait(&p->done, &p->lock);
+        }
+        pthread_mutex_unlock(&p->lock);
+    }
     atomic_flag_clear(&p->busy);
 }

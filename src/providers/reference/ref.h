@@ -134,6 +134,9 @@ nori_status nori__ref_walk_start(nori_call *call, nori__ref_walk *walk, nori_ten
                                  const nori_tensor *const *from, int n_from);
 bool nori__ref_walk_next(nori__ref_walk *walk);
 
+/* Elements of one tensor to another of the same type and count, strings too. */
+nori_status nori__ref_copy(nori_call *call, const nori_tensor *from, nori_tensor *to);
+
 /* Row-major strides in elements. */
 void nori__ref_strides(int rank, const int64_t *dims, int64_t *strides);
 
