@@ -36,7 +36,7 @@ void nori__ref_strides(int rank, const int64_t *dims, int64_t *strides)
     int64_t stride = 1;
     for (int i = rank - 1; i >= 0; i--) {
         strides[i] = stride;
-        stride *= dims[i];
+        stride = (int64_t)((uint64_t)stride * (uint64_t)dims[i]); /* wraps only where a size is 0 */
     }
 }
 
