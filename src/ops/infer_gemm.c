@@ -1,4 +1,5 @@
 /* infer_gemm.c: shapes of matrix products. An inner size of 0 is legal (the sum is empty). */
+#include "ops/einsum.h"
 #include "ops/families.h"
 
 static const nori__dim any = {-1, NULL};
@@ -126,5 +127,32 @@ nori_status nori__infer_det(nori__infer *c)
         return nori__fail(c->err, NORI_ERROR_MODEL, "input 0 is not made of square matrices");
     }
     nori__out_set(c, 0, nori__in_elem(c, 0), rank - 2, c->in[0].dims);
+    return NORI_OK;
+}
+
+nori_status nori__infer_einsum(nori__infer *c)
+{
+    int ranks[NORI__EINSUM_OPERANDS];
+    int64_t shapes[NORI__EINSUM_OPERANDS][NORI_MAX_RANK];
+    nori__einsum e;
+    nori__dim dims[NORI_MAX_RANK];
+    nori__out_elem(c, 0, nori__in_elem(c, 0));
+    uint32_t n = c->node->input_count;
+    for (uint32_t i = 0; i < n && i < NORI__EINSUM_OPERANDS; i++) {
+        ranks[i] = nori__in_rank(c, i);
+        if (ranks[i] < 0) {
+            return NORI_OK;
+        }
+        for (int d = 0; d < ranks[i]; d++) {
+            shapes[i][d] = c->in[i].dims[d].value;
+        }
+    }
+    const char *equation = nori__attr_s(c->node, "equation", "");
+    NORI__TRY(nori__einsum_read(equation, n > NORI__EINSUM_OPERANDS ? -1 : (int)n, ranks,
+                                (const int64_t(*)[NORI_MAX_RANK])shapes, &e, c->err));
+    for (int d = 0; d < e.out_rank; d++) {
+        dims[d] = nori__dim_of(e.size[e.out[d]]);
+    }
+    nori__out_set(c, 0, nori__in_elem(c, 0), e.out_rank, dims);
     return NORI_OK;
 }

@@ -28,6 +28,9 @@ static void shape_of_value(nori__shape *s, const nori__value *v)
         s->dims[d] = v->type.dims[d];
     }
     const nori_tensor *t = nori__value_const(v);
+    if (!t && v->producer && nori__node_is(v->producer, NORI__OP_ONNX_Constant)) {
+        t = nori__attr_tensor(v->producer, "value"); /* not folded yet */
+    }
     if (t && t->kind == NORI_KIND_TENSOR) {
         s->tensor = t;
     }

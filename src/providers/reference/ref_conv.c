@@ -6,8 +6,6 @@
  * bias. */
 #include "providers/reference/ref_nn.h"
 
-#include <math.h>
-
 #define BLOCK 512
 
 typedef struct conv_job {
@@ -179,46 +177,6 @@ nori_status nori__ref_Conv(nori_call *call)
 
 /* ---- FusedConv: a sum (input 3) and an activation follow ---- */
 
-static nori_status activate(nori_call *call, const char *name, float *y, int64_t count)
-{
-    size_t n;
-    const float *p = nori__attr_floats(call->node, "activation_params", &n);
-    float a = p && n > 0 ? p[0] : 0, b = p && n > 1 ? p[1] : 0;
-    if (nori__same(name, "Relu")) {
-        for (int64_t i = 0; i < count; i++) {
-            y[i] = y[i] < 0 ? 0 : y[i];
-        }
-    } else if (nori__same(name, "LeakyRelu")) {
-        a = p && n > 0 ? a : 0.01f;
-        for (int64_t i = 0; i < count; i++) {
-            y[i] = y[i] < 0 ? a * y[i] : y[i];
-        }
-    } else if (nori__same(name, "Tanh")) {
-        for (int64_t i = 0; i < count; i++) {
-            y[i] = tanhf(y[i]);
-        }
-    } else if (nori__same(name, "Sigmoid")) {
-        for (int64_t i = 0; i < count; i++) {
-            y[i] = (float)(1 / (1 + exp(-(double)y[i])));
-        }
-    } else if (nori__same(name, "Clip") && n >= 2) {
-        for (int64_t i = 0; i < count; i++) {
-            y[i] = y[i] < a ? a : y[i] > b ? b : y[i];
-        }
-    } else if (nori__same(name, "HardSigmoid")) {
-        a = p && n > 0 ? a : 0.2f;
-        b = p && n > 1 ? b : 0.5f;
-        for (int64_t i = 0; i < count; i++) {
-            float v = a * y[i] + b;
-            y[i] = v < 0 ? 0 : v > 1 ? 1 : v;
-        }
-    } else if (!nori__same(name, "")) {
-        return nori__fail(call->err, NORI_ERROR_UNSUPPORTED, "activation \"%s\" of %s", name,
-                          call->node->op_type);
-    }
-    return NORI_OK;
-}
-
 static nori_status fused(nori_call *call)
 {
     NORI__TRY(conv_float(call));
@@ -231,7 +189,9 @@ static nori_status fused(nori_call *call)
     for (int64_t i = 0; nori__nn_has(call, 3) && i < call->out[0]->count; i++) {
         y[i] += ((const float *)call->in[3]->data)[i];
     }
-    return activate(call, nori__attr_s(call->node, "activation", ""), y, call->out[0]->count);
+    size_t n;
+    const float *params = nori__attr_floats(call->node, "activation_params", &n);
+    return nori__nn_activate(call, params, params ? n : 0, y, call->out[0]->count);
 }
 
 nori_status nori__ref_ms_FusedConv(nori_call *call)

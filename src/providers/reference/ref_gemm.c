@@ -1,10 +1,9 @@
-/* ref_gemm.c: MatMul, Gemm, com.microsoft FusedGemm, Det.
+/* ref_gemm.c: MatMul, Gemm, com.microsoft FusedGemm.
  *
- * Float sums in double, rounded once; integer sums wrap in their type (64 bits inside). An empty
- * inner dimension gives zeros (Gemm: the addend). NaN and infinity as arithmetic has them. */
+ * Float sums in double, rounded once (Gemm's addend rounds again); integer sums wrap in their type
+ * (64 bits inside). An empty inner dimension gives zeros (Gemm: the addend). NaN and infinity as
+ * arithmetic has them. */
 #include "providers/reference/ref_nn.h"
-
-#include <math.h>
 
 #define BLOCK 256
 
@@ -280,4 +279,26 @@ static nori_status gemm(nori_call *call)
 nori_status nori__ref_Gemm(nori_call *call)
 {
     return nori__nn_half(call, gemm);
+}
+
+/* Gemm with an activation behind it. */
+static nori_status fused_gemm(nori_call *call)
+{
+    static const char *const names[] = {"activation_alpha", "activation_beta", "activation_gamma"};
+    float p[3];
+    size_t n = 0;
+    NORI__TRY(gemm(call));
+    if (call->out[0]->type != NORI_FLOAT) {
+        return nori__nn_type_error(call, 0);
+    }
+    while (n < 3 && nori__attr_find(call->node, names[n])) {
+        p[n] = nori__attr_f(call->node, names[n], 0);
+        n++;
+    }
+    return nori__nn_activate(call, p, n, call->out[0]->data, call->out[0]->count);
+}
+
+nori_status nori__ref_ms_FusedGemm(nori_call *call)
+{
+    return nori__nn_half(call, fused_gemm);
 }

@@ -3,6 +3,8 @@
 
 #include "base/half.h"
 
+#include <math.h>
+
 void nori__nn_load_f64(const nori_tensor *t, int64_t from, int64_t count, double *out)
 {
     if (t->type == NORI_DOUBLE) {
@@ -273,4 +275,46 @@ void nori__nn_range(nori_type type, double *low, double *high)
             *high = ranges[i].high;
         }
     }
+}
+
+/* ---- activations fused into a layer ---- */
+
+nori_status nori__nn_activate(const nori_call *call, const float *p, size_t n, float *y,
+                              int64_t count)
+{
+    const char *name = nori__attr_s(call->node, "activation", "");
+    float a = n > 0 ? p[0] : 0, b = n > 1 ? p[1] : 0;
+    if (nori__same(name, "Relu")) {
+        for (int64_t i = 0; i < count; i++) {
+            y[i] = y[i] < 0 ? 0 : y[i];
+        }
+    } else if (nori__same(name, "LeakyRelu")) {
+        a = n > 0 ? a : 0.01f;
+        for (int64_t i = 0; i < count; i++) {
+            y[i] = y[i] < 0 ? a * y[i] : y[i];
+        }
+    } else if (nori__same(name, "Tanh")) {
+        for (int64_t i = 0; i < count; i++) {
+            y[i] = tanhf(y[i]);
+        }
+    } else if (nori__same(name, "Sigmoid")) {
+        for (int64_t i = 0; i < count; i++) {
+            y[i] = (float)(1 / (1 + exp(-(double)y[i])));
+        }
+    } else if (nori__same(name, "Clip") && n >= 2) {
+        for (int64_t i = 0; i < count; i++) {
+            y[i] = y[i] < a ? a : y[i] > b ? b : y[i];
+        }
+    } else if (nori__same(name, "HardSigmoid")) {
+        a = n > 0 ? a : 0.2f;
+        b = n > 1 ? b : 0.5f;
+        for (int64_t i = 0; i < count; i++) {
+            float v = a * y[i] + b;
+            y[i] = v < 0 ? 0 : v > 1 ? 1 : v;
+        }
+    } else if (!nori__same(name, "")) {
+        return nori__fail(call->err, NORI_ERROR_UNSUPPORTED, "activation \"%s\" of %s", name,
+                          call->node->op_type);
+    }
+    return NORI_OK;
 }

@@ -63,6 +63,10 @@ static inline double nori__nn_clamp(double v, double low, double high)
 }
 void nori__nn_range(nori_type type, double *low, double *high);
 
+/* Attribute "activation" (absent: none) on y in place; p: its n parameters, defaults where missing. */
+nori_status nori__nn_activate(const nori_call *call, const float *p, size_t n, float *y,
+                              int64_t count);
+
 /* ---- convolution (ref_conv.c) ---- */
 
 /* One convolution over ready memory. Weight [M, C / group, kernel]; bias may be NULL. */
