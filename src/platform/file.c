@@ -195,7 +195,8 @@ nori_status nori__out_commit(nori__out_file *out, nori_error *err)
 {
     nori_status status = NORI_OK;
     if (out->failed) {
-        status = nori__fail(err, NORI_ERROR_IO, "%s was not written whole, an earlier write failed", out->path);
+        status = nori__fail(err, NORI_ERROR_IO, "%s was not written whole, an earlier write failed",
+                            out->path);
     } else if (fsync(out->fd) != 0 && errno != EINVAL) {
         status = io_error(err, "write", out->path, errno);
     }

@@ -77,7 +77,8 @@ nori_status nori__ref_MelWeightMatrix(nori_call *call)
             double hertz = 700 * (pow(10, ((double)(band + k) * step + low) / 2595) - 1);
             double bin = floor((v[1] + 1) * hertz / v[2]);
             /* The upper edge itself may lie one past the last bin: it has weight 0. */
-            if (!(bin >= 0 && bin < (double)bins + (k == 2 ? 1 : 0)) || (k > 0 && (int64_t)bin < edge[k - 1])) {
+            if (!(bin >= 0 && bin < (double)bins + (k == 2 ? 1 : 0)) ||
+                (k > 0 && (int64_t)bin < edge[k - 1])) {
                 return nori__fail(call->err, NORI_ERROR_DATA,
                                   "%g to %g hertz do not lie in %lld bins at a sample rate of %g",
                                   v[3], v[4], (long long)bins, v[2]);
