@@ -9,11 +9,10 @@
 static void *malloc_alloc(void *user, size_t size, size_t align)
 {
     (void)user;
-    size_t rounded;
-    if (!nori__add_size(size, align - 1, &rounded)) {
+    if (size > PTRDIFF_MAX - align) { /* no object is larger */
         return NULL;
     }
-    return aligned_alloc(align, rounded & ~(align - 1));
+    return aligned_alloc(align, (size + align - 1) & ~(align - 1));
 }
 
 static void malloc_release(void *user, void *memory, size_t size)

@@ -10,7 +10,6 @@
 #include <sched.h>
 #endif
 #if defined(__linux__) && defined(__aarch64__)
-#include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
 #if defined(__x86_64__) || defined(__i386__)
@@ -101,19 +100,17 @@ static nori__cpu_level detect(void)
 #ifdef __aarch64__
     add_feature("neon");
 #ifdef __linux__
+    /* Bits of the kernel's interface, by number: not every C library has their names. */
     unsigned long one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2);
-    if (one & HWCAP_ASIMDHP) {
+    if (one >> 10 & 1) {
         add_feature("fp16");
     }
-    if (one & HWCAP_ASIMDDP) {
+    if (one >> 20 & 1) {
         add_feature("dotprod");
     }
-#ifdef HWCAP2_I8MM
-    if (two & HWCAP2_I8MM) {
+    if (two >> 13 & 1) {
         add_feature("i8mm");
     }
-#endif
-    (void)two;
 #endif
     snprintf(cpu.name, sizeof(cpu.name), "64-bit Arm");
 #else
