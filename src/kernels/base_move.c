@@ -1,0 +1,26 @@
+/* base_move.c: moving bits in plain C. */
+#include "kernels/internal.h"
+
+#define BLOCK 16
+
+/* In blocks, so that lines of both sides stay in the first cache. */
+static void x32_transpose(size_t rows, size_t cols, const uint32_t *in, size_t in_step,
+                          uint32_t *out, size_t out_step)
+{
+    for (size_t r0 = 0; r0 < rows; r0 += BLOCK) {
+        size_t r1 = rows - r0 < BLOCK ? rows : r0 + BLOCK;
+        for (size_t c0 = 0; c0 < cols; c0 += BLOCK) {
+            size_t c1 = cols - c0 < BLOCK ? cols : c0 + BLOCK;
+            for (size_t c = c0; c < c1; c++) {
+                for (size_t r = r0; r < r1; r++) {
+                    out[c * out_step + r] = in[r * in_step + c];
+                }
+            }
+        }
+    }
+}
+
+void nori__base_move(nori__kernels *k)
+{
+    k->x32_transpose = x32_transpose;
+}

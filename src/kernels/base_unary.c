@@ -1,0 +1,86 @@
+/* base_unary.c: one-argument functions over rows, with the C library's math in float or double.
+ *
+ * Largest errors at this level, in units in the last place: what the library has (about 1) but
+ * for products of two roundings. The levels above state theirs. NaN gives NaN everywhere, RELU(-0)
+ * is 0 or -0. */
+#include "kernels/internal.h"
+
+#include <math.h>
+
+#define UNARY(name, expression)                                                     \
+    static void name(size_t n, const float *in, float *out, const float *p)         \
+    {                                                                               \
+        (void)p;                                                                    \
+        for (size_t i = 0; i < n; i++) {                                            \
+            float x = in[i];                                                        \
+            out[i] = (expression);                                                  \
+        }                                                                           \
+    }
+
+static float hard(float x, float a, float b)
+{
+    return nori__clamp(a * x + b, 0, 1);
+}
+
+static float sigmoid(float x)
+{
+    return (float)(1 / (1 + exp(-(double)x)));
+}
+
+static float gelu(float x)
+{
+    double d = x;
+    return isinf(x) ? (x > 0 ? x : -0.0f) : (float)(0.5 * d * (1 + erf(d * 0.70710678118654752)));
+}
+
+static float gelu_tanh(float x)
+{
+    double d = x;
+    return isinf(x) ? (x > 0 ? x : -0.0f)
+                    : (float)(0.5 * d * (1 + tanh(0.79788456080286536 * (d + 0.044715 * d * d * d))));
+}
+
+static float silu(float x, float p)
+{
+    double d = (double)x * p;
+    return isinf(x) && d < 0 ? -0.0f : (float)(x / (1 + exp(-d)));
+}
+
+UNARY(f32_relu, x < 0 ? 0 : x)
+UNARY(f32_leaky, x < 0 ? p[0] * x : x)
+UNARY(f32_clamp, nori__clamp(x, p[0], p[1]))
+UNARY(f32_hardsigmoid, hard(x, p[0], p[1]))
+UNARY(f32_hardswish, x * hard(x, 1.0f / 6, 0.5f))
+UNARY(f32_sigmoid, sigmoid(x))
+UNARY(f32_tanh, tanhf(x))
+UNARY(f32_exp, expf(x))
+UNARY(f32_erf, erff(x))
+UNARY(f32_gelu, gelu(x))
+UNARY(f32_gelu_tanh, gelu_tanh(x))
+UNARY(f32_silu, silu(x, p[0]))
+UNARY(f32_sqrt, sqrtf(x))
+UNARY(f32_reciprocal, 1 / x)
+UNARY(f32_neg, -x)
+UNARY(f32_abs, fabsf(x))
+UNARY(f32_affine, p[0] * x + p[1])
+
+void nori__base_unary(nori__kernels *k)
+{
+    k->f32_unary[NORI__U_RELU] = f32_relu;
+    k->f32_unary[NORI__U_LEAKY] = f32_leaky;
+    k->f32_unary[NORI__U_CLAMP] = f32_clamp;
+    k->f32_unary[NORI__U_HARDSIGMOID] = f32_hardsigmoid;
+    k->f32_unary[NORI__U_HARDSWISH] = f32_hardswish;
+    k->f32_unary[NORI__U_SIGMOID] = f32_sigmoid;
+    k->f32_unary[NORI__U_TANH] = f32_tanh;
+    k->f32_unary[NORI__U_EXP] = f32_exp;
+    k->f32_unary[NORI__U_ERF] = f32_erf;
+    k->f32_unary[NORI__U_GELU] = f32_gelu;
+    k->f32_unary[NORI__U_GELU_TANH] = f32_gelu_tanh;
+    k->f32_unary[NORI__U_SILU] = f32_silu;
+    k->f32_unary[NORI__U_SQRT] = f32_sqrt;
+    k->f32_unary[NORI__U_RECIPROCAL] = f32_reciprocal;
+    k->f32_unary[NORI__U_NEG] = f32_neg;
+    k->f32_unary[NORI__U_ABS] = f32_abs;
+    k->f32_unary[NORI__U_AFFINE] = f32_affine;
+}

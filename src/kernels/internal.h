@@ -1,0 +1,25 @@
+/* internal.h: who fills the table of micro-kernels, in order. */
+#ifndef NORI_KERNELS_INTERNAL_H
+#define NORI_KERNELS_INTERNAL_H
+
+#include "kernels/kernels.h"
+
+void nori__base_gemm(nori__kernels *k);
+void nori__base_int8(nori__kernels *k);
+void nori__base_unary(nori__kernels *k);
+void nori__base_vector(nori__kernels *k);
+void nori__base_window(nori__kernels *k);
+void nori__base_move(nori__kernels *k);
+#if defined(__x86_64__) || defined(__i386__)
+#define NORI__X86 1
+void nori__avx2_gemm(nori__kernels *k);
+#endif
+
+/* max(low, x) and min(high, x) with NaN kept. */
+static inline float nori__clamp(float x, float low, float high)
+{
+    float y = x < low ? low : x;
+    return y > high ? high : y;
+}
+
+#endif

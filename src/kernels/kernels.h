@@ -1,0 +1,145 @@
+/* kernels.h: micro-kernels: raw pointers, sizes, strides; no allocation, no thread, no error.
+ *
+ * One table. Plain C (base_*.c) fills it first, then each level the CPU has overwrites what it does
+ * better (x86/avx2_*.c ...). Sizes are elements unless a name says bytes. Sums have a fixed order
+ * at a level; levels may differ in the last bits of float results, never in integer results.
+ * Pointers need the alignment of their type only. No kernel reads or writes past what it is given,
+ * except where "slack" is spoken of. */
+#ifndef NORI_KERNELS_KERNELS_H
+#define NORI_KERNELS_KERNELS_H
+
+#include "platform/platform.h"
+
+/* Largest tiles of any level: for scratch of fixed size. */
+#define NORI__MR_MAX 16
+#define NORI__NR_MAX 64
+
+/* What happens to a tile's sums on their way to c. */
+typedef struct nori__f32_finish {
+    const float *row; /* added to each row (one value a row), or NULL */
+    const float *col; /* added to each column, or NULL */
+    const float *add; /* added to each element, or NULL; may be c itself */
+    size_t ld_add;    /* its row stride */
+    bool clamp;       /* limit to [low, high] at last; NaN stays */
+    float low, high;
+} nori__f32_finish;
+
+/* One-argument functions; p holds the parameters named. Largest errors against exact values, over
+ * all finite floats, are stated in base_unary.c and checked in tests/test_kernels.c. */
+typedef enum nori__unary {
+    NORI__U_RELU,
+    NORI__U_LEAKY,       /* p[0]: slope below 0 */
+    NORI__U_CLAMP,       /* p[0], p[1]: low, high; NaN stays */
+    NORI__U_HARDSIGMOID, /* max(0, min(1, p[0] x + p[1])) */
+    NORI__U_HARDSWISH,   /* x * hardsigmoid(x) with 1/6 and 0.5 */
+    NORI__U_SIGMOID,
+    NORI__U_TANH,
+    NORI__U_EXP,
+    NORI__U_ERF,
+    NORI__U_GELU,        /* x/2 (1 + erf(x / sqrt 2)) */
+    NORI__U_GELU_TANH,   /* the approximation with tanh */
+    NORI__U_SILU,        /* x sigmoid(p[0] x) */
+    NORI__U_SQRT,
+    NORI__U_RECIPROCAL,
+    NORI__U_NEG,
+    NORI__U_ABS,
+    NORI__U_AFFINE,      /* p[0] x + p[1], rounded twice */
+    NORI__U_COUNT
+} nori__unary;
+
+typedef enum nori__binary {
+    NORI__B_ADD,
+    NORI__B_SUB,
+    NORI__B_MUL,
+    NORI__B_DIV,
+    NORI__B_MAX, /* NaN if either is */
+    NORI__B_MIN,
+    NORI__B_COUNT
+} nori__binary;
+
+typedef struct nori__kernels {
+    nori__cpu_level level;
+
+    /* ---- float products (base_gemm.c) ----
+     * Panels: A in panels of mr rows, a[k][mr]; B in panels of nr columns, b[k][nr]; both filled
+     * up with zeros (or anything: columns past the end are not stored). */
+    size_t f32_mr, f32_nr;
+    /* c[rows][cols] = finish(a * b); rows <= mr, cols <= nr; c has row stride ldc. */
+    void (*f32_tile)(size_t rows, size_t cols, size_t k, const float *a, const float *b, float *c,
+                     size_t ldc, const nori__f32_finish *finish);
+    /* One panel: out[k][width] = in[k * k_step + j * step], j < count <= width; else 0. */
+    void (*f32_pack)(size_t width, size_t k, size_t count, const float *in, size_t k_step,
+                     size_t step, float *out);
+    /* One panel of nr columns gathered from an image: column j of row k is
+     * x[offset[k] + where[s] + (j - from[s]) * step] for the piece s that j lies in
+     * (from[s] <= j < from[s + 1], from[0] = 0). Up to nr columns past from[s] are read and
+     * written: x needs slack of nr * step elements, out of nr elements. */
+    void (*f32_patches)(size_t k, const int64_t *offset, const float *x, size_t pieces,
+                        const size_t *from, const int64_t *where, size_t step, float *out);
+    /* y[rows][n] = finish(x * b), rows <= 4, b: ceil(n / nr) panels of depth k, each read once. */
+    void (*f32_few_rows)(size_t rows, size_t n, size_t k, const float *x, size_t ldx,
+                         const float *b, float *y, size_t ldy, const nori__f32_finish *finish);
+
+    /* ---- integer products (base_int8.c) ----
+     * 8-bit values minus their zero point fit 9 bits; as int16 in pairs along k they multiply and
+     * add exactly. Panels: a[k / 2][mr][2], b[k / 2][nr][2]. Sums wrap modulo 2^32. */
+    size_t s16_mr, s16_nr;
+    void (*s16_tile)(size_t rows, size_t cols, size_t pairs, const int16_t *a, const int16_t *b,
+                     int32_t *c, size_t ldc, bool add);
+    /* One panel out[ceil(k / 2)][width][2] of in[k * k_step + j * step] - zero, j < count; else 0.
+     * is_signed: in holds int8_t, else uint8_t. */
+    void (*s16_pack)(size_t width, size_t k, size_t count, const void *in, size_t k_step,
+                     size_t step, bool is_signed, int32_t zero, int16_t *out);
+    /* out = saturate(round_half_even((in + bias) * scale) + zero). */
+    void (*requantize)(size_t n, const int32_t *in, int32_t bias, float scale, int32_t zero,
+                       bool is_signed, void *out);
+    /* The same with a scale and a bias (NULL: 0) an element. */
+    void (*requantize_each)(size_t n, const int32_t *in, const int32_t *bias, const float *scale,
+                            int32_t zero, bool is_signed, void *out);
+    /* saturate(round_half_even(x / scale) + zero); NaN gives zero. */
+    void (*quantize)(size_t n, const float *x, float scale, int32_t zero, bool is_signed,
+                     void *out);
+    void (*dequantize)(size_t n, const void *in, bool is_signed, int32_t zero, float scale,
+                       float *y); /* (in - zero) * scale */
+
+    /* ---- rows of floats (base_vector.c, base_unary.c) ---- */
+    void (*f32_unary[NORI__U_COUNT])(size_t n, const float *x, float *y, const float *p);
+    /* y[i] = a[i * a_step] op b[i * b_step]; steps are 0 or 1. y may be a or b. */
+    void (*f32_binary[NORI__B_COUNT])(size_t n, const float *a, size_t a_step, const float *b,
+                                      size_t b_step, float *y);
+    float (*f32_sum)(size_t n, const float *x);
+    float (*f32_max)(size_t n, const float *x); /* n = 0: -inf; NaN if any is */
+    float (*f32_min)(size_t n, const float *x);
+    float (*f32_sum_square)(size_t n, const float *x, float mean); /* of x - mean */
+    /* y = exp(x - max) / sum; x may be y. */
+    void (*f32_softmax)(size_t n, const float *x, float *y);
+    /* y = (x - mean) * factor * scale + bias; scale, bias may be NULL (1, 0). */
+    void (*f32_normalize)(size_t n, const float *x, float mean, float factor, const float *scale,
+                          const float *bias, float *y);
+    void (*f32_axpy)(size_t n, float a, const float *x, float *y); /* y += a x */
+
+    /* ---- windows (base_window.c) ----
+     * A depthwise convolution of one channel over its padded plane x, rows x_step apart:
+     * y[h][w] = finish(sum w[r][c] * x[h * sh + r * dh][w * sw + c * dw]), y dense, finish->row[0]
+     * as bias. x needs slack of 32 * sw elements after its end. */
+    void (*f32_depthwise)(size_t height, size_t width, size_t kh, size_t kw, size_t sh, size_t sw,
+                          size_t dh, size_t dw, const float *x, size_t x_step, const float *w,
+                          float *y, const nori__f32_finish *finish);
+    /* y[j] = max (sum) over c < kw of x[j * stride + c * dilation]; no slack. NaN stays. */
+    void (*f32_window_max)(size_t n, size_t kw, size_t stride, size_t dilation, const float *x,
+                           float *y);
+    void (*f32_window_sum)(size_t n, size_t kw, size_t stride, size_t dilation, const float *x,
+                           float *y);
+
+    /* ---- moving bits (base_move.c) ---- */
+    /* out[c * out_step + r] = in[r * in_step + c]. */
+    void (*x32_transpose)(size_t rows, size_t cols, const uint32_t *in, size_t in_step,
+                          uint32_t *out, size_t out_step);
+} nori__kernels;
+
+/* The table for the level in use. Filled once; never NULL. */
+const nori__kernels *nori__kernels_get(void);
+/* The table of a level, for tests; a level that this CPU lacks gives false. */
+bool nori__kernels_fill(nori__cpu_level level, nori__kernels *k);
+
+#endif

@@ -1,0 +1,69 @@
+/* cpu_common.c: what the cpu provider's kernels share: scratch, falling back, activations. */
+#include "providers/cpu/cpu.h"
+
+#include <math.h>
+
+nori_status nori__cpu_take(nori_call *call, size_t bytes, nori__cpu_scratch *s)
+{
+    *s = (nori__cpu_scratch){call->work, NULL, bytes};
+    if (bytes > call->work_size || (bytes > 0 && !call->work)) {
+        s->owned = s->data = nori__alloc(call->allocator, bytes);
+        if (!s->data) {
+            return nori__no_memory(call->err);
+        }
+    }
+    return NORI_OK;
+}
+
+void nori__cpu_give(nori_call *call, nori__cpu_scratch *s)
+{
+    if (s->owned) {
+        nori__release(call->allocator, s->owned, s->bytes);
+    }
+}
+
+nori_status nori__cpu_reference(nori_call *call)
+{
+    return call->node->op->reference(call);
+}
+
+bool nori__activation_read(const nori__node *node, nori__activation *act)
+{
+    const char *name = nori__attr_s(node, "activation", "");
+    size_t n;
+    const float *p = nori__attr_floats(node, "activation_params", &n);
+    n = p ? n : 0;
+    memset(act, 0, sizeof(*act));
+    act->apply = true;
+    if (nori__same(name, "")) {
+        act->apply = false;
+    } else if (nori__same(name, "Relu")) {
+        act->apply = false;
+        act->clamp = true;
+        act->high = (float)INFINITY;
+    } else if (nori__same(name, "Clip") && n >= 2) {
+        act->apply = false;
+        act->clamp = true;
+        act->low = p[0];
+        act->high = p[1];
+    } else if (nori__same(name, "LeakyRelu")) {
+        act->function = NORI__U_LEAKY;
+        act->p[0] = n > 0 ? p[0] : 0.01f;
+    } else if (nori__same(name, "Sigmoid")) {
+        act->function = NORI__U_SIGMOID;
+    } else if (nori__same(name, "Tanh")) {
+        act->function = NORI__U_TANH;
+    } else if (nori__same(name, "HardSigmoid")) {
+        act->function = NORI__U_HARDSIGMOID;
+        act->p[0] = n > 0 ? p[0] : 0.2f;
+        act->p[1] = n > 1 ? p[1] : 0.5f;
+    } else if (nori__same(name, "HardSwish")) {
+        act->function = NORI__U_HARDSWISH;
+    } else if (nori__same(name, "Silu")) {
+        act->function = NORI__U_SILU;
+        act->p[0] = n > 0 ? p[0] : 1;
+    } else {
+        return false;
+    }
+    return true;
+}
