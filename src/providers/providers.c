@@ -1,6 +1,8 @@
 /* providers.c: the list of built-in providers. */
 #include "providers/providers.h"
 
+#include "providers/cpu/cpu_kernels.h"
+
 /* The reference kernel runs what nobody else takes, so its provider need not offer any. */
 const nori_provider nori__reference_provider = {
     .size = sizeof(nori_provider),
@@ -9,6 +11,7 @@ const nori_provider nori__reference_provider = {
 };
 
 static const nori__builtin builtins[] = {
+    {&nori__cpu_provider, NULL},
     {&nori__reference_provider, NULL},
 };
 
