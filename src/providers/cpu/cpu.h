@@ -93,6 +93,6 @@ void nori__pack_a(size_t m, size_t k, const float *a, size_t row, size_t col, fl
 void nori__pack_b(size_t n, size_t k, const float *b, size_t row, size_t col, float *out);
 
 /* ---- kernels, by file ---- */
-extern const nori__kernel nori__cpu_conv, nori__cpu_gemm, nori__cpu_matmul;
+extern const nori__kernel nori__cpu_conv, nori__cpu_matmul;
 
 #endif

@@ -15,6 +15,9 @@ static const struct row {
 } rows[] = {
     {NORI__OP_ONNX_Conv, floats, &nori__cpu_conv},
     {NORI__OP_MS_FusedConv, floats, &nori__cpu_conv},
+    {NORI__OP_ONNX_MatMul, floats, &nori__cpu_matmul},
+    {NORI__OP_ONNX_Gemm, floats, &nori__cpu_matmul},
+    {NORI__OP_MS_FusedGemm, floats, &nori__cpu_matmul},
 };
 
 const nori__kernel *nori__cpu_kernel(const nori__node *node)

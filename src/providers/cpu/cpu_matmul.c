@@ -1,0 +1,289 @@
+/* cpu_matmul.c: float MatMul, Gemm and com.microsoft FusedGemm.
+ *
+ * A constant right operand is packed once; then up to FEW rows are multiplied straight from the
+ * input, each panel read once. Otherwise rows are packed per run, and a right operand that is not
+ * constant is packed panel by panel where it is used. */
+#include "providers/cpu/cpu.h"
+#include "providers/reference/ref_nn.h"
+
+#define FEW 4
+#define FEW_GRAIN 4 /* panels a unit */
+
+typedef struct matmul_state {
+    nori__activation act;
+    float *weights;    /* panels of the right operand, or NULL: not constant */
+    size_t weights_bytes;
+    size_t n, k;       /* of the constant operand */
+    bool a_turned, b_turned;
+    float alpha, beta;
+} matmul_state;
+
+static void matmul_release(void *state, const nori_allocator *a)
+{
+    matmul_state *s = state;
+    if (s) {
+        nori__release(a, s->weights, s->weights_bytes);
+        nori__release(a, s, sizeof(*s));
+    }
+}
+
+/* Packs a constant right operand [k, n], or [n, k] when turned, times alpha. */
+static nori_status pack_weights(matmul_state *s, const nori_tensor *b, const nori_allocator *a,
+                                nori_error *err)
+{
+    size_t rows = (size_t)b->dims[b->rank - 2], cols = (size_t)b->dims[b->rank - 1];
+    s->k = s->b_turned ? cols : rows;
+    s->n = s->b_turned ? rows : cols;
+    size_t total = nori__packed_b(s->n, s->k);
+    if (total == 0) {
+        return nori__no_memory(err);
+    }
+    s->weights_bytes = total * sizeof(float);
+    s->weights = nori__alloc(a, s->weights_bytes);
+    if (!s->weights) {
+        return nori__no_memory(err);
+    }
+    nori__pack_b(s->n, s->k, b->data, s->b_turned ? 1 : cols, s->b_turned ? cols : 1, s->weights);
+    if (s->alpha != 1) {
+        for (size_t i = 0; i < total; i++) {
+            s->weights[i] *= s->alpha;
+        }
+    }
+    return NORI_OK;
+}
+
+static nori_status matmul_prepare(const nori__node *node, const nori_allocator *a, void **state,
+                                  size_t *state_bytes, nori_error *err)
+{
+    bool gemm = !nori__node_is(node, NORI__OP_ONNX_MatMul);
+    const nori_tensor *b = nori__value_const(nori__cpu_value(node, 1));
+    matmul_state read = {.alpha = 1, .beta = 1};
+    if (gemm) {
+        read.alpha = nori__attr_f(node, "alpha", 1);
+        read.beta = nori__attr_f(node, "beta", 1);
+        read.a_turned = nori__attr_i(node, "transA", 0) != 0;
+        read.b_turned = nori__attr_i(node, "transB", 0) != 0;
+        if (!nori__activation_read(node, &read.act)) {
+            return NORI__NOT_TAKEN;
+        }
+    }
+    bool pack = b && b->rank == 2 && b->count > 0;
+    if ((!pack && read.alpha != 1) || (read.beta != 1 && node->input_count > 2)) {
+        return NORI__NOT_TAKEN;
+    }
+    matmul_state *s = nori__alloc_zero(a, sizeof(*s));
+    if (!s) {
+        return nori__no_memory(err);
+    }
+    *s = read;
+    nori_status status = pack ? pack_weights(s, b, a, err) : NORI_OK;
+    if (status != NORI_OK) {
+        matmul_release(s, a);
+        return status;
+    }
+    *state = s;
+    *state_bytes = s->weights_bytes + sizeof(*s);
+    return NORI_OK;
+}
+
+/* ---- one run ---- */
+
+typedef struct matmul_run {
+    const matmul_state *s;
+    nori__product product;
+    nori__ref_product_work w; /* operands, strides, batch */
+    const float *row, *col, *add;
+    bool few;
+    size_t packed;            /* floats of one packed A */
+    size_t a_bytes;
+    float *a;
+} matmul_run;
+
+/* Offsets of operands in batch entry index. */
+static void batch_at(const nori__ref_product_work *w, size_t index, int64_t *a, int64_t *b)
+{
+    *a = *b = 0;
+    for (int d = w->n_batch - 1; d >= 0; d--) {
+        int64_t i = (int64_t)(index % (size_t)w->batch[d]);
+        index /= (size_t)w->batch[d];
+        *a += i * w->a_batch[d];
+        *b += i * w->b_batch[d];
+    }
+}
+
+static void matmul_part(const nori__product *p, size_t index, nori__product_part *part)
+{
+    const matmul_run *r = p->user;
+    part->a = r->a + index * r->packed;
+    part->b = r->s->weights;
+    part->c = (float *)r->w.y + index * p->m * p->n;
+    part->row = r->row;
+    part->add = r->add;
+}
+
+static void matmul_pack_b(const nori__product *p, size_t index, size_t k0, size_t kc, size_t panel,
+                          float *out)
+{
+    const matmul_run *r = p->user;
+    const nori__kernels *kern = nori__kernels_get();
+    size_t nr = kern->f32_nr, j = panel * nr, count = p->n - j < nr ? p->n - j : nr;
+    int64_t a, b;
+    batch_at(&r->w, index, &a, &b);
+    kern->f32_pack(nr, kc, count,
+                   (const float *)r->w.b + b + (int64_t)k0 * r->w.b_row + (int64_t)j * r->w.b_col,
+                   (size_t)r->w.b_row, (size_t)r->w.b_col, out);
+}
+
+static void pack_a_units(void *user, int64_t begin, int64_t end, int thread)
+{
+    const matmul_run *r = user;
+    const nori__product *p = &r->product;
+    const nori__kernels *kern = nori__kernels_get();
+    size_t mr = kern->f32_mr, panels = (p->m + mr - 1) / mr;
+    (void)thread;
+    for (int64_t u = begin; u < end; u++) {
+        size_t index = (size_t)u / panels, i = (size_t)u % panels * mr;
+        int64_t a, b;
+        batch_at(&r->w, index, &a, &b);
+        kern->f32_pack(mr, p->k, p->m - i < mr ? p->m - i : mr,
+                       (const float *)r->w.a + a + (int64_t)i * r->w.a_row, (size_t)r->w.a_col,
+                       (size_t)r->w.a_row, r->a + index * r->packed + i * p->k);
+    }
+}
+
+static void few_units(void *user, int64_t begin, int64_t end, int thread)
+{
+    const matmul_run *r = user;
+    const nori__product *p = &r->product;
+    const nori__kernels *kern = nori__kernels_get();
+    size_t from = (size_t)begin * kern->f32_nr, to = (size_t)end * kern->f32_nr;
+    to = to < p->n ? to : p->n;
+    nori__f32_finish f = {.row = r->row, .col = r->col ? r->col + from : NULL,
+                          .add = r->add ? r->add + from : NULL, .ld_add = p->n,
+                          .clamp = p->act.clamp, .low = p->act.low, .high = p->act.high};
+    float *y = (float *)r->w.y + from;
+    (void)thread;
+    kern->f32_few_rows(p->m, to - from, p->k, r->w.a, (size_t)r->w.a_row,
+                       r->s->weights + from * p->k, y, p->n, &f);
+    for (size_t i = 0; p->act.apply && i < p->m; i++) {
+        kern->f32_unary[p->act.function](to - from, y + i * p->n, y + i * p->n, p->act.p);
+    }
+}
+
+/* Sizes and strides; false: a form for the reference kernel. */
+static bool matmul_shapes(const matmul_state *s, const nori_call *call, matmul_run *r)
+{
+    const nori_tensor *a = call->in[0], *b = call->in[1], *y = call->out[0];
+    nori_call quiet = *call;
+    quiet.err = NULL;
+    memset(r, 0, sizeof(*r));
+    r->s = s;
+    if (!a || !b || a->type != NORI_FLOAT || b->type != NORI_FLOAT || y->type != NORI_FLOAT) {
+        return false;
+    }
+    nori__ref_product_work *w = &r->w;
+    if (!nori__node_is(call->node, NORI__OP_ONNX_MatMul)) {
+        if (a->rank != 2 || b->rank != 2) {
+            return false;
+        }
+        w->m = a->dims[s->a_turned];
+        w->k = a->dims[!s->a_turned];
+        w->n = b->dims[!s->b_turned];
+        w->a_row = s->a_turned ? 1 : w->k;
+        w->a_col = s->a_turned ? w->m : 1;
+        w->b_row = s->b_turned ? 1 : w->n;
+        w->b_col = s->b_turned ? w->k : 1;
+        if (b->dims[s->b_turned] != w->k) {
+            return false;
+        }
+    } else if (nori__ref_product_setup(&quiet, a, b, y, w) != NORI_OK) {
+        return false;
+    }
+    if (s->weights && ((size_t)w->n != s->n || (size_t)w->k != s->k)) {
+        return false;
+    }
+    size_t count = (size_t)nori__nn_product(w->batch, 0, w->n_batch);
+    if (s->weights && w->n_batch > 0) { /* rows of all batches in one */
+        w->m *= (int64_t)count;
+        w->n_batch = 0;
+        count = 1;
+    }
+    r->product = (nori__product){.count = count, .m = (size_t)w->m, .n = (size_t)w->n,
+                                 .k = (size_t)w->k, .ldc = (size_t)w->n, .act = s->act,
+                                 .part = matmul_part, .pack = s->weights ? NULL : matmul_pack_b,
+                                 .user = r};
+    r->few = s->weights && w->m <= FEW && w->a_col == 1;
+    r->packed = nori__packed_a(r->product.m, r->product.k);
+    return r->few || nori__mul_size(r->packed * sizeof(float), count, &r->a_bytes);
+}
+
+static size_t matmul_scratch(const matmul_run *r, int threads)
+{
+    return r->few ? 0 : nori__cpu_round(r->a_bytes) + nori__product_bytes(&r->product, threads);
+}
+
+static size_t matmul_workspace(const void *state, const nori_call *call)
+{
+    matmul_run r;
+    return matmul_shapes(state, call, &r) ? matmul_scratch(&r, nori__cpu_threads(call)) : 0;
+}
+
+/* The addend of Gemm: one value a column, one a row, or a whole matrix. */
+static bool take_addend(const nori_call *call, matmul_run *r)
+{
+    const nori_tensor *c = nori__cpu_has(call, 2) ? call->in[2] : NULL;
+    if (!c) {
+        return true;
+    }
+    int64_t rows = c->rank > 1 ? c->dims[c->rank - 2] : 1, cols = c->rank ? c->dims[c->rank - 1] : 1;
+    if (c->type != NORI_FLOAT || c->rank > 2) {
+        return false;
+    }
+    if (rows == 1 && cols == r->w.n) {
+        r->col = c->data;
+    } else if (cols == 1 && rows == r->w.m) {
+        r->row = c->data;
+    } else if (rows == r->w.m && cols == r->w.n) {
+        r->add = c->data;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static nori_status matmul_kernel(const void *state, nori_call *call)
+{
+    matmul_run r;
+    if (!matmul_shapes(state, call, &r) || !take_addend(call, &r)) {
+        return nori__cpu_reference(call);
+    }
+    if (call->out[0]->count == 0) {
+        return NORI_OK;
+    }
+    r.w.a = call->in[0]->data;
+    r.w.b = call->in[1]->data;
+    r.w.y = call->out[0]->data;
+    r.product.col = r.col;
+    int threads = nori__cpu_threads(call);
+    size_t nr = nori__kernels_get()->f32_nr, mr = nori__kernels_get()->f32_mr;
+    if (r.few) {
+        nori__parallel_for(call->pool, threads, (int64_t)((r.product.n + nr - 1) / nr), FEW_GRAIN,
+                           few_units, &r);
+        return NORI_OK;
+    }
+    nori__cpu_scratch scratch;
+    NORI__TRY(nori__cpu_take(call, matmul_scratch(&r, threads), &scratch));
+    r.a = scratch.data;
+    nori__parallel_for(call->pool, threads,
+                       (int64_t)(r.product.count * ((r.product.m + mr - 1) / mr)), 4, pack_a_units,
+                       &r);
+    nori__product_run(call, &r.product, (char *)scratch.data + nori__cpu_round(r.a_bytes));
+    nori__cpu_give(call, &scratch);
+    return NORI_OK;
+}
+
+const nori__kernel nori__cpu_matmul = {.size = sizeof(nori__kernel),
+                                       .prepare = matmul_prepare,
+                                       .workspace = matmul_workspace,
+                                       .run = matmul_kernel,
+                                       .release = matmul_release};
