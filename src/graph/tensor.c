@@ -199,8 +199,8 @@ nori_status nori_tensor_strings(nori_env *env, int rank, const int64_t *dims,
     return status;
 }
 
-static nori_status new_group(const nori_allocator *a, nori_kind kind, nori_tensor *const *items,
-                             size_t count, nori_tensor **tensor, nori_error *err)
+nori_status nori__tensor_group(const nori_allocator *a, nori_kind kind, nori_tensor *const *items,
+                               size_t count, nori_tensor **tensor, nori_error *err)
 {
     *tensor = NULL;
     nori_tensor *t = nori__alloc_zero(a, sizeof(*t));
@@ -235,7 +235,7 @@ nori_status nori_tensor_group(nori_env *env, nori_kind kind, nori_tensor *const 
         return nori__fail(err, NORI_ERROR_ARGUMENT, "a group of kind %d cannot have %zu items",
                           (int)kind, count);
     }
-    NORI__TRY(new_group(nori__env_allocator(env), kind, items, count, tensor, err));
+    NORI__TRY(nori__tensor_group(nori__env_allocator(env), kind, items, count, tensor, err));
     (*tensor)->rank = (uint8_t)rank;
     for (int d = 0; d < rank; d++) {
         (*tensor)->dims[d] = dims[d];
@@ -332,7 +332,7 @@ nori_status nori__tensor_copy(const nori_allocator *a, const nori_tensor *from,
                               nori_tensor **tensor, nori_error *err)
 {
     if (from->kind != NORI_KIND_TENSOR) { /* items are immutable once grouped: shared */
-        NORI__TRY(new_group(a, (nori_kind)from->kind, from->data, (size_t)from->count, tensor, err));
+        NORI__TRY(nori__tensor_group(a, (nori_kind)from->kind, from->data, (size_t)from->count, tensor, err));
         (*tensor)->rank = from->rank;
         memcpy((*tensor)->dims, from->dims, sizeof(from->dims));
         return NORI_OK;

@@ -37,6 +37,9 @@ nori_status nori__tensor_new(const nori_allocator *a, nori_type type, int rank,
 /* Deep copy. */
 nori_status nori__tensor_copy(const nori_allocator *a, const nori_tensor *from,
                               nori_tensor **tensor, nori_error *err);
+/* A sequence, optional, map or sparse tensor over items, each retained. */
+nori_status nori__tensor_group(const nori_allocator *a, nori_kind kind, nori_tensor *const *items,
+                               size_t count, nori_tensor **tensor, nori_error *err);
 /* Replaces one element of a STRING tensor by a copy of the bytes. */
 nori_status nori__tensor_set_string(nori_tensor *t, int64_t index, const char *data, size_t size,
                                     nori_error *err);
