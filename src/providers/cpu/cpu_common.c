@@ -33,6 +33,13 @@ bool nori__activation_read(const nori__node *node, nori__activation *act)
     size_t n;
     const float *p = nori__attr_floats(node, "activation_params", &n);
     n = p ? n : 0;
+    float one_by_one[2]; /* as FusedGemm has them */
+    if (n == 0 && nori__attr_find(node, "activation_alpha")) {
+        one_by_one[0] = nori__attr_f(node, "activation_alpha", 0);
+        one_by_one[1] = nori__attr_f(node, "activation_beta", 0);
+        n = nori__attr_find(node, "activation_beta") ? 2 : 1;
+        p = one_by_one;
+    }
     memset(act, 0, sizeof(*act));
     act->apply = true;
     if (nori__same(name, "")) {

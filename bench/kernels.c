@@ -1,0 +1,156 @@
+/* kernels.c: nori-bench-kernels: products and convolutions of the cpu provider, one thread, as a
+ * share of the machine's peak of float multiply-adds at the level in use.
+ *
+ *     NORI_CPU=avx2 nori-bench-kernels [name part ...]
+ *
+ * Time is process CPU time, the best of several passes; the peak is measured between them, so that
+ * a busy machine disturbs both alike. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "peak.h"
+#include "providers/cpu/cpu_kernels.h"
+
+enum { PASSES = 7 };
+
+typedef struct layer {
+    const char *name;
+    const char *op;
+    nori_type type;
+    int64_t x[4], w[4]; /* MatMul: x[0..1], w[0..1] */
+    int64_t group, stride, pad;
+} layer;
+
+static const layer layers[] = {
+    {"gemm 1024x1024x1024", "MatMul", NORI_FLOAT, {1024, 1024}, {1024, 1024}, 0, 0, 0},
+    {"gemm 197x3072x768", "MatMul", NORI_FLOAT, {197, 768}, {768, 3072}, 0, 0, 0},
+    {"gemm 128x256x256", "MatMul", NORI_FLOAT, {128, 256}, {256, 256}, 0, 0, 0},
+    {"gemv 1x1000x2048", "MatMul", NORI_FLOAT, {1, 2048}, {2048, 1000}, 0, 0, 0},
+    {"conv 3x3 64-64 @56", "Conv", NORI_FLOAT, {1, 64, 56, 56}, {64, 64, 3, 3}, 1, 1, 1},
+    {"conv 3x3 128-128 @28", "Conv", NORI_FLOAT, {1, 128, 28, 28}, {128, 128, 3, 3}, 1, 1, 1},
+    {"conv 3x3 256-256 @14", "Conv", NORI_FLOAT, {1, 256, 14, 14}, {256, 256, 3, 3}, 1, 1, 1},
+    {"conv 3x3 512-512 @7", "Conv", NORI_FLOAT, {1, 512, 7, 7}, {512, 512, 3, 3}, 1, 1, 1},
+    {"conv 7x7 s2 3-64 @224", "Conv", NORI_FLOAT, {1, 3, 224, 224}, {64, 3, 7, 7}, 1, 2, 3},
+    {"conv 3x3 s2 3-32 @224", "Conv", NORI_FLOAT, {1, 3, 224, 224}, {32, 3, 3, 3}, 1, 2, 1},
+    {"conv 1x1 64-256 @56", "Conv", NORI_FLOAT, {1, 64, 56, 56}, {256, 64, 1, 1}, 1, 1, 0},
+    {"conv 1x1 96-24 @56", "Conv", NORI_FLOAT, {1, 96, 56, 56}, {24, 96, 1, 1}, 1, 1, 0},
+    {"conv 1x1 384-64 @14", "Conv", NORI_FLOAT, {1, 384, 14, 14}, {64, 384, 1, 1}, 1, 1, 0},
+    {"conv 1x1 960-160 @7", "Conv", NORI_FLOAT, {1, 960, 7, 7}, {160, 960, 1, 1}, 1, 1, 0},
+    {"depthwise 3x3 96 @56", "Conv", NORI_FLOAT, {1, 96, 56, 56}, {96, 1, 3, 3}, 96, 1, 1},
+    {"depthwise 3x3 s2 96 @112", "Conv", NORI_FLOAT, {1, 96, 112, 112}, {96, 1, 3, 3}, 96, 2, 1},
+    {"depthwise 3x3 384 @14", "Conv", NORI_FLOAT, {1, 384, 14, 14}, {384, 1, 3, 3}, 384, 1, 1},
+    {"depthwise 5x5 240 @28", "Conv", NORI_FLOAT, {1, 240, 28, 28}, {240, 1, 5, 5}, 240, 1, 2},
+    {"depthwise 5x5 672 @14", "Conv", NORI_FLOAT, {1, 672, 14, 14}, {672, 1, 5, 5}, 672, 1, 2},
+    {"int8 matmul 1024x1024x1024", "MatMulInteger", NORI_UINT8, {1024, 1024}, {1024, 1024}, 0, 0, 0},
+    {"int8 conv 3x3 64-64 @56", "ConvInteger", NORI_UINT8, {1, 64, 56, 56}, {64, 64, 3, 3}, 1, 1, 1},
+    {"int8 conv 3x3 256-256 @14", "ConvInteger", NORI_UINT8, {1, 256, 14, 14}, {256, 256, 3, 3}, 1, 1, 1},
+};
+
+static double measure_peak(void)
+{
+    uint64_t start = nori__cpu_ns();
+    double flop = nori__cpu_level_get() >= NORI__CPU_AVX2 ? peak_avx2(2e8) : peak_base(2e7);
+    return flop / (double)(nori__cpu_ns() - start);
+}
+
+static nori_tensor *random_tensor(nori_type type, int rank, const int64_t *dims)
+{
+    nori_tensor *t = NULL;
+    uint32_t seed = 1;
+    if (nori__tensor_new(&nori__malloc, type, rank, dims, &t, NULL) != NORI_OK) {
+        fprintf(stderr, "out of memory\n");
+        exit(1);
+    }
+    for (int64_t i = 0; i < t->count; i++) {
+        seed = seed * 1664525 + 1013904223;
+        if (type == NORI_FLOAT) {
+            ((float *)t->data)[i] = (float)(seed >> 8) / 8388608.0f - 1;
+        } else if (type != NORI_INT32) {
+            ((uint8_t *)t->data)[i] = (uint8_t)(seed >> 24);
+        }
+    }
+    return t;
+}
+
+/* One layer as a node in memory; prints its line. */
+static bool run_layer(const layer *l)
+{
+    bool conv = l->w[2] > 0;
+    int rank = conv ? 4 : 2;
+    int64_t out[4] = {l->x[0], conv ? l->w[0] : l->w[1], 0, 0};
+    double flop = 2.0 * (double)l->x[0] * (double)out[1] * (double)l->x[1];
+    for (int d = 2; conv && d < 4; d++) {
+        out[d] = (l->x[d] + 2 * l->pad - l->w[d]) / l->stride + 1;
+        flop *= (double)out[d] * (double)l->w[d];
+    }
+    flop = conv ? flop / (double)l->group : flop;
+    nori_tensor *x = random_tensor(l->type, rank, l->x);
+    nori_tensor *w = random_tensor(l->type == NORI_UINT8 ? NORI_INT8 : l->type, rank, l->w);
+    nori_tensor *y = random_tensor(l->type == NORI_FLOAT ? NORI_FLOAT : NORI_INT32, rank, out);
+    int64_t pads[4] = {l->pad, l->pad, l->pad, l->pad}, strides[2] = {l->stride, l->stride};
+    nori__attr attrs[3] = {{.name = "pads", .kind = NORI__ATTR_INTS, .count = 4, .v.ints = pads},
+                           {.name = "strides", .kind = NORI__ATTR_INTS, .count = 2,
+                            .v.ints = strides},
+                           {.name = "group", .kind = NORI__ATTR_INT, .v.i = l->group}};
+    nori__value values[3] = {{.name = "x"}, {.name = "w", .constant = w}, {.name = "y"}};
+    values[0].type.elem = x->type;
+    values[1].type.elem = w->type;
+    values[2].type.elem = y->type;
+    nori__value *in[2] = {&values[0], &values[1]}, *made[1] = {&values[2]};
+    nori__node node = {.name = "", .op_type = l->op, .domain = "", .overload = "",
+                       .op = nori__op_find("", l->op), .version = 13, .inputs = in,
+                       .outputs = made, .input_count = 2, .output_count = 1, .attrs = attrs,
+                       .attr_count = conv ? 3 : 0};
+    const nori__kernel *k = node.op ? nori__cpu_kernel(&node) : NULL;
+    void *state = NULL;
+    size_t bytes = 0;
+    nori_error err = {0};
+    bool ok = k && (!k->prepare || k->prepare(&node, &nori__malloc, &state, &bytes, &err) == NORI_OK);
+    if (ok) {
+        const nori_tensor *ins[2] = {x, w};
+        nori_call call = {.node = &node, .n_in = 2, .n_out = 1, .in = ins, .out = &y,
+                          .allocator = &nori__malloc, .threads = 1, .err = &err};
+        call.work_size = k->workspace ? k->workspace(state, &call) : 0;
+        call.work = nori__alloc(&nori__malloc, call.work_size);
+        double best = 0, peak = 0;
+        for (int pass = 0; ok && pass < PASSES; pass++) {
+            double now = measure_peak();
+            peak = now > peak ? now : peak;
+            uint64_t start = nori__cpu_ns(), spent = 0;
+            int rounds = 0;
+            for (; ok && spent < 20000000; rounds++) {
+                ok = k->run(state, &call) == NORI_OK;
+                spent = nori__cpu_ns() - start;
+            }
+            double rate = flop * rounds / (double)spent;
+            best = rate > best ? rate : best;
+        }
+        printf("%-28s %8.1f GFLOP/s %8.3f ms %6.1f %% of %.1f\n", l->name, best,
+               flop / best * 1e-6, 100 * best / peak, peak);
+        fflush(stdout);
+        nori__release(&nori__malloc, call.work, call.work_size);
+        if (k->release) {
+            k->release(state, &nori__malloc);
+        }
+    } else {
+        printf("%-28s no kernel\n", l->name);
+    }
+    nori_tensor_free(x);
+    nori_tensor_free(w);
+    nori_tensor_free(y);
+    return ok || err.status == NORI_OK;
+}
+
+int main(int argc, char **argv)
+{
+    bool ok = true;
+    printf("%s, level %s\n", nori__cpu_name(), nori__cpu_level_name(nori__cpu_level_get()));
+    for (size_t i = 0; i < NORI__COUNT(layers); i++) {
+        bool wanted = argc < 2;
+        for (int a = 1; a < argc; a++) {
+            wanted = wanted || strstr(layers[i].name, argv[a]);
+        }
+        ok = (!wanted || run_layer(&layers[i])) && ok;
+    }
+    return ok ? 0 : 1;
+}
