@@ -312,6 +312,11 @@ static void test_cast_text(void **state)
 {
     (void)state;
     op o;
+    op_begin(&o, "", "Cast", 1); /* names the type */
+    op_in(&o, NORI_FLOAT, "2", V(1.5, -2));
+    op_text(&o, "to", "INT64");
+    op_expect(&o, 0, NORI_INT64, "2", V(1, -2), 0);
+    op_end(&o);
     op_begin(&o, "", "Cast", 25);
     op_int(&o, "to", NORI_STRING);
     op_in(&o, NORI_FLOAT, "8", V(0.1, 100, -0.0, 1e-7, 1e20, NAN, -INFINITY, 123456.789));

@@ -4,7 +4,18 @@
 
 static nori_status target(nori__infer *c, nori_type *to)
 {
+    static const struct {
+        const char *name;
+        nori_type type;
+    } old[] = {{"FLOAT", NORI_FLOAT},     {"DOUBLE", NORI_DOUBLE}, {"FLOAT16", NORI_FLOAT16},
+               {"INT8", NORI_INT8},       {"INT16", NORI_INT16},   {"INT32", NORI_INT32},
+               {"INT64", NORI_INT64},     {"UINT8", NORI_UINT8},   {"UINT16", NORI_UINT16},
+               {"UINT32", NORI_UINT32},   {"UINT64", NORI_UINT64}, {"BOOL", NORI_BOOL}};
     int64_t type = nori__attr_i(c->node, "to", 0);
+    const char *text = nori__attr_s(c->node, "to", ""); /* Cast-1 names the type */
+    for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
+        type = nori__same(text, old[i].name) ? (int64_t)old[i].type : type;
+    }
     if (type <= NORI_UNDEFINED || type >= NORI_TYPE_COUNT) {
         return nori__fail(c->err, NORI_ERROR_MODEL,
                           "attribute to is %lld, expected the number of an element type",

@@ -273,6 +273,10 @@ static void join_axes(job *j, const bool *folds)
     int64_t dims[NORI_MAX_RANK];
     bool sort[NORI_MAX_RANK];
     int n = 0;
+    if (j->x->count == 0) { /* nothing folds; products of the other sizes need not fit */
+        j->inner = j->y->count;
+        return;
+    }
     for (int d = 0; d < j->x->rank; d++) {
         if (j->x->dims[d] == 1) {
             continue;
