@@ -131,7 +131,9 @@ static inline void cpu_compare(op *o, uint32_t constants, double tolerance, bool
                 assert_int_equal(guarded[i][g], 0xa5);
                 assert_int_equal(guarded[i][64 + out[i]->bytes + g], 0xa5);
             }
-            memcpy(out[i]->data, guarded[i] + 64, out[i]->bytes);
+            if (out[i]->bytes > 0) {
+                memcpy(out[i]->data, guarded[i] + 64, out[i]->bytes);
+            }
             free(guarded[i]);
             for (int64_t e = 0; e < out[i]->count; e++) {
                 double got = nori__tensor_get_f64(out[i], e);

@@ -25,7 +25,9 @@ static int64_t source(const char *mode, int64_t i, int64_t n)
 static nori_status pad_axis(const nori_call *call, const char *mode, int axis, int64_t size,
                             int64_t low, int64_t high, int64_t step, int64_t *table)
 {
-    int64_t cut_low = low < 0 ? -low : 0, cut_high = high < 0 ? -high : 0;
+    /* INT64_MIN has no negative: it cuts as much as can be said. */
+    int64_t cut_low = low < 0 ? -(low + (low == INT64_MIN)) : 0;
+    int64_t cut_high = high < 0 ? -(high + (high == INT64_MIN)) : 0;
     if (cut_low > size || cut_high > size - cut_low) {
         return nori__fail(call->err, NORI_ERROR_DATA,
                           "pads %lld and %lld cut more than axis %d of size %lld has",
