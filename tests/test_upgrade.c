@@ -39,8 +39,7 @@ static nori_status upgrade(nori_error *err)
     ir = make_ir(&m);
     nori__resolve(ir);
     assert_non_null(ir->main->last->op);
-    nori_status s = nori__infer_graph(ir, err);
-    return s == NORI_OK ? nori__upgrade(ir, err) : s;
+    return nori__upgrade(ir, err);
 }
 
 static nori__node *upgraded(void)

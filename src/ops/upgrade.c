@@ -1,7 +1,8 @@
 /* upgrade.c: old forms of operators become the newest, on the compiled copy only, so that kernels
  * see one form. A table by operator; what is not in it either never changed its form or keeps its
  * version, and its kernel looks at it (Softmax below 13, GroupNormalization below 21, Scan 8 ...).
- * Types must have been inferred: some rewrites need an element type or a rank. */
+ * Some rewrites need an element type or a rank, and inference refuses some old forms: so nodes are
+ * rewritten one by one while inference comes along. */
 #include "ops/upgrade.h"
 
 #include "ops/schema.h"
@@ -112,15 +113,16 @@ nori_type nori__upgrade_elem(const nori__node *n, uint32_t input)
 
 /* ---- the walk ---- */
 
-static nori_status upgrade_node(nori__node *n, const rewrite *r, nori_error *err)
+static nori_status upgrade_node(nori__node *n, nori_error *err)
 {
-    nori_status s = r->run(n, err);
-    if (s != NORI_OK) {
-        char path[256];
-        nori__node_path(n, path, sizeof(path));
-        nori__where(err, "%s", path);
-        return s;
+    const rewrite *r = NULL;
+    for (size_t i = 0; n->op && i < NORI__COUNT(rewrites) && !r; i++) {
+        r = rewrites[i].op == n->op->id ? &rewrites[i] : NULL;
     }
+    if (!r || n->version == 0 || n->version >= r->before) {
+        return NORI_OK;
+    }
+    NORI__TRY(r->run(n, err));
     nori__node_drop_attr(n, "consumed_inputs");
     if (!r->keep) {
         nori__node_resolve(n);
@@ -152,19 +154,6 @@ static nori_status newest_opset(nori__ir *ir, nori_error *err)
 
 nori_status nori__upgrade(nori__ir *ir, nori_error *err)
 {
-    const rewrite *by_op[NORI__OP_COUNT] = {NULL};
-    for (size_t i = 0; i < NORI__COUNT(rewrites); i++) {
-        by_op[rewrites[i].op] = &rewrites[i];
-    }
     NORI__TRY(newest_opset(ir, err));
-    for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
-        for (nori__node *n = g->first, *next; n; n = next) {
-            next = n->next;
-            const rewrite *r = n->op ? by_op[n->op->id] : NULL;
-            if (r && n->version > 0 && n->version < r->before) {
-                NORI__TRY(upgrade_node(n, r, err));
-            }
-        }
-    }
-    return NORI_OK;
+    return nori__infer_rewriting(ir, upgrade_node, err);
 }

@@ -4,9 +4,8 @@
 
 #include "ops/resolve.h"
 
-/* Rewrites node, whose version is below the one the table names. The table's loop then gives it
- * the newest version. */
-typedef nori_status (*nori__rewrite_fn)(nori__node *n, nori_error *err);
+/* A rewrite gets a node whose version is below the one the table names; it is then given the newest
+ * version. */
 
 /* upgrade.c: constants as inputs. count -1: a scalar. */
 nori_status nori__upgrade_ints(nori__node *n, uint32_t input, const int64_t *v, int64_t count,
