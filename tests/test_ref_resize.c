@@ -109,7 +109,8 @@ static void test_grid(void **state)
         int n;
         float scale; /* 0: by size */
         int out;
-    } sizes[] = {{5, 2.5f, 12}, {5, 0.4f, 2}, {5, 0, 1}, {1, 0, 4}, {1, 3, 3}, {5, 0, 5}, {4, 0, 7}};
+    } sizes[] = {{5, 2.5f, 12}, {5, 0.4f, 2}, {5, 0, 1}, {1, 0, 4},
+                 {1, 3, 3},     {5, 0, 5},    {4, 0, 7}};
     for (int how = 0; how < 6; how++) {
         for (size_t k = 0; k < NORI__COUNT(sizes); k++) {
             for (int round = 0; round < 4; round++) {
@@ -135,8 +136,9 @@ static void test_known(void **state)
     one_absent(&o);
     one_input(&o, NORI_FLOAT, ONE_DIMS(4), ONE_F(1, 1, 2, 2));
     one_s(&o, "mode", "linear");
-    one_expect(&o, NORI_FLOAT, ONE_DIMS(1, 1, 4, 4),
-               ONE_F(1, 1.25, 1.75, 2, 1.5, 1.75, 2.25, 2.5, 2.5, 2.75, 3.25, 3.5, 3, 3.25, 3.75, 4));
+    one_expect(
+        &o, NORI_FLOAT, ONE_DIMS(1, 1, 4, 4),
+        ONE_F(1, 1.25, 1.75, 2, 1.5, 1.75, 2.25, 2.5, 2.5, 2.75, 3.25, 3.5, 3, 3.25, 3.75, 4));
     /* Outside the region the extrapolation value. */
     one_begin(&o, "", "Resize", 1, 19);
     one_input(&o, NORI_FLOAT, ONE_DIMS(3), ONE_F(1, 2, 3));

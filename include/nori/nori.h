@@ -179,9 +179,9 @@ typedef struct nori_string {
 NORI_API nori_status nori_tensor_create(nori_env *env, nori_type type, int rank,
                                         const int64_t *dims, nori_tensor **tensor,
                                         nori_error *error);
-/* A tensor over the caller's memory, which must hold size bytes (exactly what type and shape
- * need; data may be NULL when that is 0) and outlive the tensor, or until release(user, data) is
- * called (NULL: never called). Not for strings. */
+/* A tensor over the caller's memory, which must be aligned to its elements, hold size bytes
+ * (exactly what type and shape need; data may be NULL when that is 0) and outlive the tensor, or
+ * until release(user, data) is called (NULL: never called). Not for strings. */
 NORI_API nori_status nori_tensor_wrap(nori_env *env, nori_type type, int rank, const int64_t *dims,
                                       void *data, size_t size,
                                       void (*release)(void *user, void *data), void *user,

@@ -124,6 +124,8 @@ typedef struct nori__text {
 } nori__text;
 void nori__text_init(nori__text *text, const nori_allocator *allocator);
 void nori__text_free(nori__text *text);
+/* Room for size more bytes; false: failed. */
+bool nori__text_reserve(nori__text *text, size_t size);
 void nori__text_add(nori__text *text, const char *bytes, size_t size);
 void nori__text_printf(nori__text *text, const char *fmt, ...) NORI__PRINTF(2, 3);
 

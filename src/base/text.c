@@ -14,8 +14,7 @@ void nori__text_free(nori__text *text)
     nori__text_init(text, text->allocator);
 }
 
-/* Room for size more bytes and the NUL. */
-static bool reserve(nori__text *text, size_t size)
+bool nori__text_reserve(nori__text *text, size_t size)
 {
     size_t need;
     if (text->failed || !nori__add_size(text->size, size, &need) ||
@@ -48,7 +47,7 @@ static bool reserve(nori__text *text, size_t size)
 
 void nori__text_add(nori__text *text, const char *bytes, size_t size)
 {
-    if (!reserve(text, size)) {
+    if (!nori__text_reserve(text, size)) {
         return;
     }
     if (size > 0) {
@@ -66,7 +65,7 @@ void nori__text_printf(nori__text *text, const char *fmt, ...)
     int n = vsnprintf(NULL, 0, fmt, args);
     if (n < 0) {
         text->failed = true;
-    } else if (reserve(text, (size_t)n)) {
+    } else if (nori__text_reserve(text, (size_t)n)) {
         vsnprintf(text->data + text->size, (size_t)n + 1, fmt, again);
         text->size += (size_t)n;
     }

@@ -46,7 +46,12 @@ typedef struct nori__type {
 
 /* ---- values ---- */
 
-enum { NORI__VALUE_INPUT = 1, NORI__VALUE_OUTPUT = 2, NORI__VALUE_INITIALIZER = 4 };
+enum {
+    NORI__VALUE_INPUT = 1,
+    NORI__VALUE_OUTPUT = 2,
+    NORI__VALUE_INITIALIZER = 4,
+    NORI__VALUE_WARNED = 8 /* its declaration was found wrong, and that was said */
+};
 
 struct nori__value {
     const char *name;      /* never empty; unique within its graph */

@@ -30,6 +30,13 @@ static inline nori__node *nori__node_in(nori__node *node, const nori__graph *out
     return node;
 }
 
+/* ---- tensor.c ---- */
+
+/* A tensor over bytes that belong to the file and outlive it. */
+nori_status nori__tensor_view(const nori_allocator *a, nori_type type, int rank,
+                              const int64_t *dims, const void *data, nori_tensor **tensor,
+                              nori_error *err);
+
 /* ---- build_attr.c ---- */
 
 typedef struct nori__builder {

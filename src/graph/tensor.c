@@ -1,9 +1,5 @@
 /* tensor.c: creation, sharing and reading of tensors. */
-#include "graph/tensor.h"
-
-#include <math.h>
-
-#include "base/half.h"
+#include "graph/internal.h"
 #include "platform/env.h"
 
 /* nori_tensor.owned */
@@ -90,6 +86,9 @@ static nori_status new_header(const nori_allocator *a, nori_type type, int rank,
     if ((size_t)type >= NORI_TYPE_COUNT || type == NORI_UNDEFINED) {
         return nori__fail(err, NORI_ERROR_ARGUMENT, "element type %d does not exist", (int)type);
     }
+    if (rank > 0 && !dims) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT, "rank %d without dims", rank);
+    }
     nori_tensor *t = nori__alloc_zero(a, sizeof(*t));
     if (!t) {
         return nori__no_memory(err);
@@ -120,6 +119,15 @@ nori_status nori__tensor_new(const nori_allocator *a, nori_type type, int rank,
             return nori__no_memory(err);
         }
     }
+    return NORI_OK;
+}
+
+nori_status nori__tensor_view(const nori_allocator *a, nori_type type, int rank,
+                              const int64_t *dims, const void *data, nori_tensor **tensor,
+                              nori_error *err)
+{
+    NORI__TRY(new_header(a, type, rank, dims, tensor, err));
+    (*tensor)->data = (*tensor)->bytes > 0 ? (void *)(uintptr_t)data : NULL; /* only read */
     return NORI_OK;
 }
 
@@ -173,6 +181,14 @@ nori_status nori_tensor_wrap(nori_env *env, nori_type type, int rank, const int6
         *tensor = NULL;
         return NORI_ERROR_ARGUMENT;
     }
+    unsigned bits = nori_type_bits(type), align = bits > 64 ? 8 : bits / 8;
+    if (align > 1 && (uintptr_t)data % align != 0) {
+        nori__release(t->allocator, t, sizeof(*t));
+        *tensor = NULL;
+        return nori__fail(err, NORI_ERROR_ARGUMENT,
+                          "the data are not aligned to the %u bytes of a %s", align,
+                          nori_type_name(type));
+    }
     t->data = data;
     t->release = release;
     t->user = user;
@@ -212,6 +228,15 @@ nori_status nori__tensor_group(const nori_allocator *a, nori_kind kind, nori_ten
     t->allocator = a;
     t->owned = ITEMS;
     t->count = (int64_t)count;
+    t->depth = 1;
+    for (size_t i = 0; i < count; i++) {
+        t->depth = items[i]->depth >= t->depth ? (uint8_t)(items[i]->depth + 1) : t->depth;
+    }
+    if (t->depth > NORI__PB_MAX_NESTING) { /* freeing recurses; no type nests deeper */
+        nori__release(a, t, sizeof(*t));
+        return nori__fail(err, NORI_ERROR_LIMIT, "values are nested more than %d deep",
+                          NORI__PB_MAX_NESTING);
+    }
     if (!nori__mul_size(count, sizeof(void *), &t->bytes) ||
         !(t->data = nori__alloc(a, t->bytes))) {
         nori__release(a, t, sizeof(*t));
@@ -234,6 +259,15 @@ nori_status nori_tensor_group(nori_env *env, nori_kind kind, nori_tensor *const 
         (kind == NORI_KIND_OPTIONAL && count > 1) || rank < 0 || rank > NORI_MAX_RANK) {
         return nori__fail(err, NORI_ERROR_ARGUMENT, "a group of kind %d cannot have %zu items",
                           (int)kind, count);
+    }
+    if ((count > 0 && !items) || (rank > 0 && !dims)) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT, "%s is NULL",
+                          rank > 0 && !dims ? "dims" : "items");
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!items[i]) {
+            return nori__fail(err, NORI_ERROR_ARGUMENT, "item %zu of the group is NULL", i);
+        }
     }
     NORI__TRY(nori__tensor_group(nori__env_allocator(env), kind, items, count, tensor, err));
     (*tensor)->rank = (uint8_t)rank;
@@ -264,7 +298,7 @@ void nori_tensor_free(nori_tensor *t)
             nori__release(a, (void *)(uintptr_t)s->data, s->size + 1);
         }
     }
-    /* Groups hold groups only as deep as types nest, which the reader limits. */
+    /* Recurses as deep as groups nest, which making them limits. */
     for (int64_t i = 0; t->owned == ITEMS && i < t->count; i++) {
         nori_tensor_free(((nori_tensor **)t->data)[i]);
     }

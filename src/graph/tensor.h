@@ -13,6 +13,7 @@ struct nori_tensor {
     uint8_t type;  /* nori_type of the elements; UNDEFINED for groups */
     uint8_t rank;
     uint8_t owned; /* how data is given back: see tensor.c */
+    uint8_t depth; /* of groups: 1 + that of the deepest item */
     int64_t dims[NORI_MAX_RANK];
     int64_t count; /* product of dims; number of items for groups */
     size_t bytes;  /* of data: (count * bits + 7) / 8; count * sizeof(nori_string) for strings */

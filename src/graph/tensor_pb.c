@@ -1,20 +1,28 @@
-/* tensor_pb.c: TensorProto to tensor. Raw bytes are pointed at, typed lists are copied. */
-#include "graph/tensor.h"
-
+/* tensor_pb.c: TensorProto to tensor. Bytes and lists that are laid out as the tensor's elements
+ * are pointed at, the rest is copied. Type, shape and number of elements are checked here. */
 #include <stdio.h>
 
-static nori_status bad(nori_error *err, const nori__pb_tensor *pb, const char *fmt, ...)
-    NORI__PRINTF(3, 4);
-static nori_status bad(nori_error *err, const nori__pb_tensor *pb, const char *fmt, ...)
+#include "graph/internal.h"
+
+static nori_status bad(nori_error *err, nori_status status, const nori__pb_tensor *pb,
+                       const char *fmt, ...) NORI__PRINTF(4, 5);
+static nori_status bad(nori_error *err, nori_status status, const nori__pb_tensor *pb,
+                       const char *fmt, ...)
 {
     char text[256];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    return nori__fail(err, NORI_ERROR_MODEL, "tensor %.*s: %s",
-                      (int)(pb->name.n < 200 ? pb->name.n : 200),
+    return nori__fail(err, status, "tensor %.*s: %s", (int)(pb->name.n < 200 ? pb->name.n : 200),
                       pb->name.n ? pb->name.p : "(no name)", text);
+}
+
+static nori_status wrong_count(nori_error *err, const nori__pb_tensor *pb, const char *field,
+                               size_t have, size_t need)
+{
+    return bad(err, NORI_ERROR_MODEL, pb, "%s has %zu entries, type %s and the shape need %zu",
+               field, have, nori_type_name((nori_type)pb->data_type), need);
 }
 
 static bool aligned_for(const void *p, nori_type type)
@@ -24,98 +32,149 @@ static bool aligned_for(const void *p, nori_type type)
     return bytes < 2 || (uintptr_t)p % bytes == 0;
 }
 
-/* Points at bytes where alignment allows, else copies them. */
-static nori_status from_bytes(const nori_allocator *a, nori_type type, int rank,
-                              const int64_t *dims, nori__str bytes, nori_tensor **tensor,
-                              nori_error *err)
+/* Kernels rely on 0 and 1. */
+static bool clean_bools(nori__str bytes)
 {
-    if (bytes.n > 0 && aligned_for(bytes.p, type)) {
-        int64_t none = 0;
-        NORI__TRY(nori__tensor_new(a, type, 1, &none, tensor, err));
-        (*tensor)->owned = 0; /* the bytes are the file's */
-        nori__tensor_reshape(*tensor, type, rank, dims);
-        (*tensor)->data = (void *)(uintptr_t)bytes.p;
-        return NORI_OK;
+    for (size_t i = 0; i < bytes.n; i++) {
+        if ((unsigned char)bytes.p[i] > 1) {
+            return false;
+        }
     }
-    NORI__TRY(nori__tensor_new(a, type, rank, dims, tensor, err));
+    return true;
+}
+
+/* Points at bytes where alignment allows, else copies them. */
+static nori_status from_bytes(const nori_allocator *a, const nori__pb_tensor *pb, nori__str bytes,
+                              nori_tensor **tensor, nori_error *err)
+{
+    nori_type type = (nori_type)pb->data_type;
+    int rank = (int)pb->dims.count;
+    bool clean = type != NORI_BOOL || clean_bools(bytes);
+    if (clean && aligned_for(bytes.p, type)) {
+        return nori__tensor_view(a, type, rank, pb->dims.items, bytes.p, tensor, err);
+    }
+    NORI__TRY(nori__tensor_new(a, type, rank, pb->dims.items, tensor, err));
     if (bytes.n > 0) {
         memcpy((*tensor)->data, bytes.p, bytes.n);
+    }
+    for (size_t i = 0; !clean && i < bytes.n; i++) {
+        uint8_t *b = (uint8_t *)(*tensor)->data + i;
+        *b = *b != 0;
     }
     return NORI_OK;
 }
 
-/* int32_data of the narrow types: one entry an element, but two or four sub-byte elements an
- * entry's low byte, as the raw bytes have them. */
-static nori_status from_ints(const nori__pb_tensor *pb, nori_tensor *t, nori_error *err)
+/* A list whose entries are the elements (or parts of one: complex numbers have two). */
+static nori_status from_list(const nori_allocator *a, const nori__pb_tensor *pb, const char *field,
+                             const void *items, size_t have, size_t need, nori_tensor **tensor,
+                             nori_error *err)
 {
-    unsigned bits = nori_type_bits(t->type);
+    if (have != need) {
+        return wrong_count(err, pb, field, have, need);
+    }
+    return nori__tensor_view(a, (nori_type)pb->data_type, (int)pb->dims.count, pb->dims.items,
+                             items, tensor, err);
+}
+
+/* Entries of int32_data, or those of uint64_data of type uint32, become narrower: one entry an
+ * element, but two or four sub-byte elements in an entry's low byte, as raw bytes have them. */
+static nori_status narrow(const nori__pb_tensor *pb, const char *field, const uint64_t *items,
+                          size_t have, nori_tensor *t, nori_error *err)
+{
+    unsigned bits = nori_type_bits((nori_type)t->type);
     size_t need = bits < 8 ? t->bytes : (size_t)t->count;
-    if (pb->ints.count != need) {
-        return bad(err, pb, "int data has %zu entries, the shape needs %zu", pb->ints.count, need);
+    if (have != need) {
+        return wrong_count(err, pb, field, have, need);
     }
     for (size_t i = 0; i < need; i++) {
-        int64_t v = pb->ints.items[i];
-        switch (bits) {
-        case 64:
-            ((int64_t *)t->data)[i] = v;
-            break;
-        case 32:
+        uint64_t v = items[i];
+        if (bits == 32) {
             ((uint32_t *)t->data)[i] = (uint32_t)v;
-            break;
-        case 16:
+        } else if (bits == 16) {
             ((uint16_t *)t->data)[i] = (uint16_t)v;
-            break;
-        default:
+        } else {
             ((uint8_t *)t->data)[i] = t->type == NORI_BOOL ? v != 0 : (uint8_t)v;
         }
     }
     return NORI_OK;
 }
 
-static nori_status from_lists(const nori__pb_tensor *pb, nori_tensor *t, nori_error *err)
+static nori_status strings(const nori__pb_tensor *pb, nori_tensor *t, nori_error *err)
 {
-    size_t parts = t->type == NORI_COMPLEX64 || t->type == NORI_COMPLEX128 ? 2 : 1;
-    size_t need = (size_t)t->count * parts, have = 0;
-    const void *items = NULL;
-    switch (t->type) {
+    if (pb->strings.count != (size_t)t->count) {
+        return wrong_count(err, pb, "string_data", pb->strings.count, (size_t)t->count);
+    }
+    for (size_t i = 0; i < pb->strings.count; i++) {
+        NORI__TRY(nori__tensor_set_string(t, (int64_t)i, pb->strings.items[i].p,
+                                          pb->strings.items[i].n, err));
+    }
+    return NORI_OK;
+}
+
+static nori_status from_lists(const nori_allocator *a, const nori__pb_tensor *pb, size_t count,
+                              nori_tensor **tensor, nori_error *err)
+{
+    nori_status status;
+    switch (pb->data_type) {
     case NORI_FLOAT:
     case NORI_COMPLEX64:
-        have = pb->floats.count;
-        items = pb->floats.items;
-        break;
+        return from_list(a, pb, "float_data", pb->floats.items, pb->floats.count,
+                         pb->data_type == NORI_FLOAT ? count : 2 * count, tensor, err);
     case NORI_DOUBLE:
     case NORI_COMPLEX128:
-        have = pb->doubles.count;
-        items = pb->doubles.items;
-        break;
+        return from_list(a, pb, "double_data", pb->doubles.items, pb->doubles.count,
+                         pb->data_type == NORI_DOUBLE ? count : 2 * count, tensor, err);
+    case NORI_INT64:
+        return from_list(a, pb, "int64_data", pb->ints.items, pb->ints.count, count, tensor, err);
     case NORI_UINT64:
-    case NORI_UINT32:
-        have = pb->uints.count;
-        if (have == need && t->type == NORI_UINT32) {
-            for (size_t i = 0; i < need; i++) {
-                ((uint32_t *)t->data)[i] = (uint32_t)pb->uints.items[i];
-            }
-            return NORI_OK;
-        }
-        items = pb->uints.items;
-        break;
-    case NORI_STRING:
-        if (pb->strings.count != need) {
-            return bad(err, pb, "%zu strings, the shape needs %zu", pb->strings.count, need);
-        }
-        for (size_t i = 0; i < need; i++) {
-            NORI__TRY(nori__tensor_set_string(t, (int64_t)i, pb->strings.items[i].p,
-                                              pb->strings.items[i].n, err));
-        }
-        return NORI_OK;
+        return from_list(a, pb, "uint64_data", pb->uints.items, pb->uints.count, count, tensor,
+                         err);
     default:
-        return from_ints(pb, t, err);
+        break;
     }
-    if (have != need) {
-        return bad(err, pb, "typed data has %zu entries, the shape needs %zu", have, need);
+    NORI__TRY(nori__tensor_new(a, (nori_type)pb->data_type, (int)pb->dims.count, pb->dims.items,
+                               tensor, err));
+    if (pb->data_type == NORI_STRING) {
+        status = strings(pb, *tensor, err);
+    } else if (pb->data_type == NORI_UINT32) {
+        status = narrow(pb, "uint64_data", pb->uints.items, pb->uints.count, *tensor, err);
+    } else {
+        status = narrow(pb, "int32_data", (const uint64_t *)pb->ints.items, pb->ints.count, *tensor,
+                        err);
     }
-    if (t->bytes > 0) {
-        memcpy(t->data, items, t->bytes);
+    if (status != NORI_OK) {
+        nori_tensor_free(*tensor);
+        *tensor = NULL;
+    }
+    return status;
+}
+
+static bool has_lists(const nori__pb_tensor *pb)
+{
+    return pb->floats.count > 0 || pb->doubles.count > 0 || pb->ints.count > 0 ||
+           pb->uints.count > 0 || pb->strings.count > 0;
+}
+
+static nori_status check_shape(const nori__pb_tensor *pb, int64_t *count, size_t *bytes,
+                               nori_error *err)
+{
+    if (pb->data_type <= 0 || pb->data_type >= NORI_TYPE_COUNT) {
+        return bad(err, NORI_ERROR_MODEL, pb, "element type %d does not exist (1 to %d do)",
+                   (int)pb->data_type, NORI_TYPE_COUNT - 1);
+    }
+    if (pb->dims.count > NORI_MAX_RANK) {
+        return bad(err, NORI_ERROR_LIMIT, pb, "rank %zu, at most %d is taken", pb->dims.count,
+                   NORI_MAX_RANK);
+    }
+    for (size_t d = 0; d < pb->dims.count; d++) {
+        if (pb->dims.items[d] < 0) {
+            return bad(err, NORI_ERROR_MODEL, pb, "size %lld of axis %zu is negative",
+                       (long long)pb->dims.items[d], d);
+        }
+    }
+    if (!nori__dims_count((int)pb->dims.count, pb->dims.items, count) ||
+        !nori__type_bytes((nori_type)pb->data_type, *count, bytes)) {
+        return bad(err, NORI_ERROR_MODEL, pb, "its shape needs more memory than there can be");
     }
     return NORI_OK;
 }
@@ -123,43 +182,26 @@ static nori_status from_lists(const nori__pb_tensor *pb, nori_tensor *t, nori_er
 nori_status nori__tensor_from_pb(const nori_allocator *a, const nori__pb_tensor *pb,
                                  nori__external *external, nori_tensor **tensor, nori_error *err)
 {
+    int64_t count = 0;
+    size_t bytes = 0;
     *tensor = NULL;
-    if (pb->data_type <= 0 || pb->data_type >= NORI_TYPE_COUNT) {
-        return bad(err, pb, "element type %d does not exist (1 to %d do)", (int)pb->data_type,
-                   NORI_TYPE_COUNT - 1);
-    }
-    nori_type type = (nori_type)pb->data_type;
-    if (pb->dims.count > NORI_MAX_RANK) {
-        bad(err, pb, "rank %zu, at most %d is taken", pb->dims.count, NORI_MAX_RANK);
-        return NORI_ERROR_LIMIT;
-    }
-    int rank = (int)pb->dims.count;
-    int64_t count;
-    size_t bytes;
-    if (!nori__dims_count(rank, pb->dims.items, &count) || !nori__type_bytes(type, count, &bytes)) {
-        return bad(err, pb, "a size is negative or the shape is larger than memory can be");
-    }
+    NORI__TRY(check_shape(pb, &count, &bytes, err));
+    bool text = pb->data_type == NORI_STRING;
     if (pb->data_location == 1) {
-        if (type == NORI_STRING) {
-            return bad(err, pb, "strings cannot be external data");
-        }
         nori__str view;
-        NORI__TRY(nori__external_view(external, pb, bytes, &view, err));
-        return from_bytes(a, type, rank, pb->dims.items, view, tensor, err);
-    }
-    if (pb->has_raw && type != NORI_STRING &&
-        (pb->raw.n > 0 || (pb->floats.count == 0 && pb->ints.count == 0))) {
-        if (pb->raw.n != bytes) {
-            return bad(err, pb, "raw data has %zu bytes, type %s and the shape need %zu",
-                       pb->raw.n, nori_type_name(type), bytes);
+        if (text) {
+            return bad(err, NORI_ERROR_MODEL, pb, "strings cannot be external data");
         }
-        return from_bytes(a, type, rank, pb->dims.items, pb->raw, tensor, err);
+        NORI__TRY(nori__external_view(external, pb, bytes, &view, err));
+        return from_bytes(a, pb, view, tensor, err);
     }
-    NORI__TRY(nori__tensor_new(a, type, rank, pb->dims.items, tensor, err));
-    nori_status status = from_lists(pb, *tensor, err);
-    if (status != NORI_OK) {
-        nori_tensor_free(*tensor);
-        *tensor = NULL;
+    if (!text && pb->has_raw && (pb->raw.n > 0 || !has_lists(pb))) {
+        if (pb->raw.n != bytes) {
+            return bad(err, NORI_ERROR_MODEL, pb,
+                       "raw_data has %zu bytes, type %s and the shape need %zu", pb->raw.n,
+                       nori_type_name((nori_type)pb->data_type), bytes);
+        }
+        return from_bytes(a, pb, pb->raw, tensor, err);
     }
-    return status;
+    return from_lists(a, pb, (size_t)count, tensor, err);
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 typedef struct mapped {
-    char *location;
+    const char *location;
     nori__map_file file;
 } mapped;
 
@@ -20,6 +20,7 @@ struct nori__external {
     const char *real_dir;  /* folder of the model's own real path */
     bool allow_outside;
     nori__vec files; /* mapped * */
+    nori__map by_location;
 };
 
 nori_status nori__external_create(const nori_allocator *a, const char *base_dir,
@@ -35,6 +36,8 @@ nori_status nori__external_create(const nori_allocator *a, const char *base_dir,
     e->allow_outside = allow_outside;
     nori__arena_init(&e->arena, a);
     nori__vec_init(&e->files, a);
+    nori__map_init(&e->by_location, a);
+    base_dir = base_dir[0] ? base_dir : "."; /* "" before a slash would be the root */
     char *real = realpath(base_dir, NULL);
     e->base = nori__arena_text(&e->arena, base_dir);
     e->real_base = nori__arena_text(&e->arena, real ? real : base_dir);
@@ -57,6 +60,7 @@ void nori__external_free(nori__external *e)
         mapped *m = e->files.items[i];
         nori__map_close(&m->file);
     }
+    nori__map_free(&e->by_location);
     nori__vec_free(&e->files);
     nori__arena_free(&e->arena);
     nori__release(e->allocator, e, sizeof(*e));
@@ -127,14 +131,12 @@ static nori_status open_location(nori__external *e, nori__str location, mapped *
         nori__hint(err, "the file was not opened; do not trust this model, or export it again");
         return s;
     }
-    for (size_t i = 0; i < e->files.count; i++) {
-        mapped *m = e->files.items[i];
-        if (nori__str_is(location, m->location)) {
-            *out = m;
-            return NORI_OK;
-        }
+    mapped *m = nori__map_get_n(&e->by_location, location.p, location.n);
+    if (m) {
+        *out = m;
+        return NORI_OK;
     }
-    mapped *m = nori__arena_alloc(&e->arena, sizeof(*m));
+    m = nori__arena_alloc(&e->arena, sizeof(*m));
     char *path = nori__arena_printf(&e->arena, "%s/%.*s", e->base, (int)location.n, location.p);
     if (!m || !path || !(m->location = nori__arena_copy(&e->arena, location.p, location.n))) {
         return nori__no_memory(err);
@@ -159,6 +161,8 @@ static nori_status open_location(nori__external *e, nori__str location, mapped *
     if (status == NORI_OK && !nori__vec_push(&e->files, m)) {
         nori__map_close(&m->file);
         status = nori__no_memory(err);
+    } else if (status == NORI_OK && !nori__map_put(&e->by_location, m->location, m)) {
+        status = nori__no_memory(err); /* files closes it */
     }
     *out = m;
     return status;
@@ -224,10 +228,14 @@ nori_status nori__external_view(nori__external *e, const nori__pb_tensor *tensor
     NORI__TRY(open_location(e, location, &m, err));
     if (offset > m->file.size || length > m->file.size - offset) {
         return nori__fail(err, NORI_ERROR_MODEL,
-                          "tensor %.*s: bytes %llu to %llu of external data file %s, which has "
-                          "only %zu",
-                          name_n, name, (unsigned long long)offset,
-                          (unsigned long long)(offset + length), m->location, m->file.size);
+                          "tensor %.*s: %llu bytes from byte %llu on were expected in external "
+                          "data file %s, which has only %zu",
+                          name_n, name, (unsigned long long)length, (unsigned long long)offset,
+                          m->location, m->file.size);
+    }
+    if (length == 0) { /* also of an empty file, which is mapped nowhere */
+        *view = (nori__str){NULL, 0};
+        return NORI_OK;
     }
     *view = (nori__str){(const char *)m->file.data + offset, (size_t)length};
     return NORI_OK;

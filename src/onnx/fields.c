@@ -1,6 +1,11 @@
 /* fields.c: the messages of onnx.proto as tables (field numbers of ONNX 1.23). */
 #include "onnx/fields.h"
 
+/* Raw data and packed lists are pointed at as they stand in the file. */
+#if defined(__BYTE_ORDER__)
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "nori needs a little-endian machine");
+#endif
+
 #define FIELD(type, n, k, member, text) \
     {.number = n, .kind = k, .has = -1, .offset = offsetof(type, member), .name = text}
 #define PACKED(type, n, k, member, text) \
@@ -14,7 +19,7 @@
 #define MESSAGE(var, type, text, table) \
     var = {.name = text, .size = sizeof(type), .count = NORI__COUNT(table), .fields = table}
 
-static const nori__pb_message graph_message, type_message, attr_message;
+static const nori__pb_message graph_message, type_message;
 
 static const nori__pb_field entry_fields[] = {
     FIELD(nori__pb_entry, 1, F_STR, key, "key"),
@@ -62,7 +67,7 @@ static const nori__pb_field map_fields[] = {
 static const nori__pb_message MESSAGE(map_message, nori__pb_type, "TypeProto.Map", map_fields);
 
 #define ONEOF(n, k, msg, text) \
-    {.number = n, .kind = F_ONEOF, .has = -1, .oneof = k, .message = &msg, .name = text}
+    {.number = n, .kind = F_ONEOF, .has = -1, .code = k, .message = &msg, .name = text}
 static const nori__pb_field type_fields[] = {
     ONEOF(1, NORI_KIND_TENSOR, tensor_type_message, "tensor_type"),
     ONEOF(4, NORI_KIND_SEQUENCE, of_message, "sequence_type"),
@@ -110,34 +115,38 @@ static const nori__pb_field sparse_fields[] = {
 static const nori__pb_message MESSAGE(sparse_message, nori__pb_sparse, "SparseTensorProto",
                                       sparse_fields);
 
+/* code: the type an attribute is of when it does not say so (files before IR version 2). */
+#define VALUE(n, k, member_, msg, kind_, text)                                                   \
+    {.number = n, .kind = k, .has = -1, .offset = offsetof(nori__pb_attr, member_),              \
+     .code = NORI__ATTR_##kind_, .message = msg, .name = text}
 static const nori__pb_field attr_fields[] = {
     FIELD(nori__pb_attr, 1, F_STR, name, "name"),
-    FIELD(nori__pb_attr, 2, F_FLOAT, f, "f"),
-    FIELD(nori__pb_attr, 3, F_I64, i, "i"),
-    FIELD(nori__pb_attr, 4, F_STR, s, "s"),
-    SUB(nori__pb_attr, 5, F_MESSAGE, t, nori__pb_tensor_message, "t"),
-    SUB(nori__pb_attr, 6, F_MESSAGE, g, graph_message, "g"),
-    FIELD(nori__pb_attr, 7, F_FLOATS, floats, "floats"),
-    FIELD(nori__pb_attr, 8, F_I64S, ints, "ints"),
-    FIELD(nori__pb_attr, 9, F_STRS, strings, "strings"),
-    SUB(nori__pb_attr, 10, F_MESSAGES, tensors, nori__pb_tensor_message, "tensors"),
-    SUB(nori__pb_attr, 11, F_POINTERS, graphs, graph_message, "graphs"),
+    VALUE(2, F_FLOAT, f, NULL, FLOAT, "f"),
+    VALUE(3, F_I64, i, NULL, INT, "i"),
+    VALUE(4, F_STR, s, NULL, STRING, "s"),
+    VALUE(5, F_MESSAGE, t, &nori__pb_tensor_message, TENSOR, "t"),
+    VALUE(6, F_MESSAGE, g, &graph_message, GRAPH, "g"),
+    VALUE(7, F_FLOATS, floats, NULL, FLOATS, "floats"),
+    VALUE(8, F_I64S, ints, NULL, INTS, "ints"),
+    VALUE(9, F_STRS, strings, NULL, STRINGS, "strings"),
+    VALUE(10, F_MESSAGES, tensors, &nori__pb_tensor_message, TENSORS, "tensors"),
+    VALUE(11, F_POINTERS, graphs, &graph_message, GRAPHS, "graphs"),
     FIELD(nori__pb_attr, 13, F_STR, doc, "doc_string"),
-    SUB(nori__pb_attr, 14, F_MESSAGE, tp, type_message, "tp"),
-    SUB(nori__pb_attr, 15, F_MESSAGES, types, type_message, "type_protos"),
+    VALUE(14, F_MESSAGE, tp, &type_message, TYPE, "tp"),
+    VALUE(15, F_MESSAGES, types, &type_message, TYPES, "type_protos"),
     FIELD(nori__pb_attr, 20, F_ENUM, kind, "type"),
     FIELD(nori__pb_attr, 21, F_STR, ref_name, "ref_attr_name"),
-    SUB(nori__pb_attr, 22, F_MESSAGE, sparse, sparse_message, "sparse_tensor"),
-    SUB(nori__pb_attr, 23, F_MESSAGES, sparses, sparse_message, "sparse_tensors"),
+    VALUE(22, F_MESSAGE, sparse, &sparse_message, SPARSE, "sparse_tensor"),
+    VALUE(23, F_MESSAGES, sparses, &sparse_message, SPARSES, "sparse_tensors"),
 };
-static const nori__pb_message MESSAGE(attr_message, nori__pb_attr, "AttributeProto", attr_fields);
+const nori__pb_message MESSAGE(nori__pb_attr_message, nori__pb_attr, "AttributeProto", attr_fields);
 
 static const nori__pb_field node_fields[] = {
     FIELD(nori__pb_node, 1, F_STRS, inputs, "input"),
     FIELD(nori__pb_node, 2, F_STRS, outputs, "output"),
     FIELD(nori__pb_node, 3, F_STR, name, "name"),
     FIELD(nori__pb_node, 4, F_STR, op_type, "op_type"),
-    SUB(nori__pb_node, 5, F_MESSAGES, attrs, attr_message, "attribute"),
+    SUB(nori__pb_node, 5, F_MESSAGES, attrs, nori__pb_attr_message, "attribute"),
     FIELD(nori__pb_node, 6, F_STR, doc, "doc_string"),
     FIELD(nori__pb_node, 7, F_STR, domain, "domain"),
     FIELD(nori__pb_node, 8, F_STR, overload, "overload"),
@@ -169,7 +178,7 @@ static const nori__pb_field function_fields[] = {
     FIELD(nori__pb_function, 8, F_STR, doc, "doc_string"),
     SUB(nori__pb_function, 9, F_MESSAGES, opsets, opset_message, "opset_import"),
     FIELD(nori__pb_function, 10, F_STR, domain, "domain"),
-    SUB(nori__pb_function, 11, F_MESSAGES, attrs, attr_message, "attribute_proto"),
+    SUB(nori__pb_function, 11, F_MESSAGES, attrs, nori__pb_attr_message, "attribute_proto"),
     SUB(nori__pb_function, 12, F_MESSAGES, value_info, value_message, "value_info"),
     FIELD(nori__pb_function, 13, F_STR, overload, "overload"),
     SUB(nori__pb_function, 14, F_MESSAGES, metadata, entry_message, "metadata_props"),

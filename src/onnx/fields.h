@@ -10,7 +10,7 @@ typedef enum field_kind {
     F_ENUM,     /* varint into an enum of int size */
     F_FLOAT,    /* fixed32 into float */
     F_STR,      /* bytes into nori__str */
-    F_MESSAGE,  /* message behind a pointer, made when met (a second one is merged) */
+    F_MESSAGE,  /* message behind a pointer, made when met; once at most */
     F_ONEOF,    /* TypeProto: a wrapped message whose fields land in the same struct */
     F_STRS,     /* list of nori__str */
     F_MESSAGES, /* list of message structs */
@@ -24,7 +24,7 @@ typedef struct nori__pb_field {
     bool packed;        /* how it is written */
     int16_t has;        /* offset of a bool that says it was there, or -1 */
     uint16_t offset;
-    uint8_t oneof;      /* F_ONEOF: the nori_kind it stands for */
+    uint8_t code;       /* F_ONEOF: the nori_kind it stands for; attribute values: their kind */
     const struct nori__pb_message *message;
     const char *name;
 } nori__pb_field;
@@ -42,7 +42,27 @@ typedef struct nori__pb_any_list {
     size_t count;
 } nori__pb_any_list;
 
-extern const nori__pb_message nori__pb_model_message, nori__pb_tensor_message;
+extern const nori__pb_message nori__pb_model_message, nori__pb_tensor_message,
+    nori__pb_attr_message;
 size_t nori__pb_item_size(const nori__pb_field *field); /* bytes of one list item */
+
+static inline bool nori__pb_is_list(const nori__pb_field *field)
+{
+    return field->kind >= F_STRS;
+}
+
+static inline bool nori__pb_may_pack(const nori__pb_field *field)
+{
+    return field->kind >= F_I64S;
+}
+
+static inline bool nori__pb_is_fixed(const nori__pb_field *field)
+{
+    return field->kind == F_FLOATS || field->kind == F_DOUBLES;
+}
+
+/* What a file seems to be, by its first bytes, when it cannot be protobuf ("this is a PNG
+ * picture"); NULL: it may be (guess.c). */
+const char *nori__pb_looks_like(const uint8_t *data, size_t size);
 
 #endif

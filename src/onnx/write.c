@@ -1,5 +1,8 @@
-/* write.c: message structs to bytes, by the same tables. Two walks: sizes, then bytes; nesting of
- * messages is what the reader or the graph allowed, so recursion is bounded by that. */
+/* write.c: message structs to bytes, by the same tables as reading.
+ *
+ * Two walks over the same fields: the first records the size of each message, in the order they
+ * are met, the second writes and takes the sizes in that order: linear whatever the nesting. The
+ * walk recurses, at most MAX_DEPTH deep: deeper is an error, however the messages came about. */
 #include "onnx/fields.h"
 
 #include <pb_encode.h>
@@ -7,14 +10,19 @@
 #define MAX_DEPTH (NORI__PB_MAX_NESTING * 3 + 8)
 
 typedef struct writer {
-    nori__text *out; /* NULL: only count */
-    size_t size;
+    const nori_allocator *allocator;
+    nori__text *out; /* NULL in the first walk */
+    size_t size;     /* bytes so far */
+    size_t *sizes;   /* of the messages within, in the order they begin */
+    size_t count, capacity, next;
+    nori_status status;
 } writer;
 
 static void put(writer *w, const void *bytes, size_t size)
 {
-    w->size += size;
-    if (w->out) {
+    if (!nori__add_size(w->size, size, &w->size)) {
+        w->status = NORI_ERROR_LIMIT;
+    } else if (w->out) {
         nori__text_add(w->out, bytes, size);
     }
 }
@@ -23,8 +31,17 @@ static void put_varint(writer *w, uint64_t v)
 {
     pb_byte_t buffer[10];
     pb_ostream_t s = pb_ostream_from_buffer(buffer, sizeof(buffer));
-    pb_encode_varint(&s, v);
+    pb_encode_varint(&s, v); /* cannot fail: 10 bytes hold any */
     put(w, buffer, s.bytes_written);
+}
+
+static size_t varint_size(uint64_t v)
+{
+    size_t n = 1;
+    while (v >>= 7) {
+        n++;
+    }
+    return n;
 }
 
 static void put_tag(writer *w, const nori__pb_field *field, pb_wire_type_t wire)
@@ -42,49 +59,77 @@ static void put_bytes(writer *w, const nori__pb_field *field, nori__str s)
 static void put_message(writer *w, const nori__pb_message *m, const char *object,
                         const nori__pb_head *head, int depth);
 
+/* A place in sizes for the message that begins now. */
+static bool new_size(writer *w, size_t *index)
+{
+    if (w->count == w->capacity) {
+        size_t capacity = w->capacity ? w->capacity * 2 : 64, old, bytes;
+        size_t *sizes = NULL;
+        if (nori__mul_size(capacity, sizeof(*sizes), &bytes)) {
+            sizes = nori__alloc(w->allocator, bytes);
+        }
+        if (!sizes) {
+            w->status = NORI_ERROR_MEMORY;
+            return false;
+        }
+        old = w->capacity * sizeof(*sizes);
+        if (old > 0) {
+            memcpy(sizes, w->sizes, old);
+        }
+        nori__release(w->allocator, w->sizes, old);
+        w->sizes = sizes;
+        w->capacity = capacity;
+    }
+    *index = w->count++;
+    return true;
+}
+
 static void put_sub(writer *w, const nori__pb_field *field, const char *object,
                     const nori__pb_head *head, int depth)
 {
-    writer counting = {NULL, 0};
-    put_message(&counting, field->message, object, head, depth + 1);
-    put_tag(w, field, PB_WT_STRING);
-    put_varint(w, counting.size);
     if (w->out) {
+        put_tag(w, field, PB_WT_STRING);
+        put_varint(w, w->sizes[w->next++]);
         put_message(w, field->message, object, head, depth + 1);
-    } else {
-        w->size += counting.size; /* already walked: counting stays linear */
-    }
-}
-
-static void put_number(writer *w, const nori__pb_field *field, const void *item, bool tag)
-{
-    if (field->kind == F_FLOATS || field->kind == F_DOUBLES) {
-        if (tag) {
-            put_tag(w, field, field->kind == F_FLOATS ? PB_WT_32BIT : PB_WT_64BIT);
-        }
-        put(w, item, field->kind == F_FLOATS ? 4 : 8);
         return;
     }
-    if (tag) {
-        put_tag(w, field, PB_WT_VARINT);
+    size_t index, before = w->size;
+    if (new_size(w, &index)) {
+        put_message(w, field->message, object, head, depth + 1);
+        w->sizes[index] = w->size - before;
+        put_tag(w, field, PB_WT_STRING);
+        put_varint(w, w->sizes[index]);
     }
-    put_varint(w, *(const uint64_t *)item);
 }
 
 static void put_numbers(writer *w, const nori__pb_field *field, const nori__pb_any_list *list)
 {
     size_t size = nori__pb_item_size(field);
-    const char *items = list->items;
     if (field->packed && list->count > 0) {
-        writer counting = {NULL, 0};
-        for (size_t i = 0; i < list->count; i++) {
-            put_number(&counting, field, items + i * size, false);
+        size_t bytes = list->count * size;
+        if (!nori__pb_is_fixed(field)) {
+            bytes = 0;
+            for (size_t i = 0; i < list->count; i++) {
+                bytes += varint_size(((const uint64_t *)list->items)[i]);
+            }
         }
         put_tag(w, field, PB_WT_STRING);
-        put_varint(w, counting.size);
+        put_varint(w, bytes);
+        if (nori__pb_is_fixed(field)) {
+            put(w, list->items, bytes);
+            return;
+        }
     }
     for (size_t i = 0; i < list->count; i++) {
-        put_number(w, field, items + i * size, !field->packed);
+        if (nori__pb_is_fixed(field)) {
+            put_tag(w, field, size == 4 ? PB_WT_32BIT : PB_WT_64BIT);
+            put(w, (const char *)list->items + i * size, size);
+            continue;
+        }
+        if (!field->packed) {
+            put_tag(w, field, PB_WT_VARINT);
+        }
+        put_varint(w, ((const uint64_t *)list->items)[i]);
     }
 }
 
@@ -98,75 +143,77 @@ static bool belongs(const nori__pb_message *m, const nori__pb_field *field, cons
     return wide == (field->kind == F_I64S);
 }
 
-static void put_field(writer *w, const nori__pb_message *m, const nori__pb_field *field,
-                      const char *object, int depth)
+/* A number or string; the ones that are as if left out are, unless the file had them. */
+static void put_scalar(writer *w, const nori__pb_field *field, const char *object)
 {
     const char *member = object + field->offset;
-    const nori__pb_any_list *list = (const void *)member;
     bool has = field->has >= 0 && *(const bool *)(object + field->has);
-    switch (field->kind) {
-    case F_I64: {
-        int64_t v = *(const int64_t *)(const void *)member;
-        if (v != 0 || has) {
-            put_tag(w, field, PB_WT_VARINT);
-            put_varint(w, (uint64_t)v);
-        }
-        break;
-    }
-    case F_I32:
-    case F_ENUM: {
-        int32_t v = *(const int32_t *)(const void *)member;
-        if (v != 0) {
-            put_tag(w, field, PB_WT_VARINT);
-            put_varint(w, (uint64_t)(int64_t)v);
-        }
-        break;
-    }
-    case F_FLOAT: {
-        uint32_t bits;
-        memcpy(&bits, member, 4);
-        if (bits != 0) {
-            put_tag(w, field, PB_WT_32BIT);
-            put(w, member, 4);
-        }
-        break;
-    }
-    case F_STR: {
+    if (field->kind == F_STR) {
         nori__str s = *(const nori__str *)(const void *)member;
         if (s.n > 0 || has) {
             put_bytes(w, field, s);
         }
-        break;
+        return;
     }
+    if (field->kind == F_FLOAT) {
+        uint32_t bits;
+        memcpy(&bits, member, sizeof(bits));
+        if (bits != 0) {
+            put_tag(w, field, PB_WT_32BIT);
+            put(w, member, sizeof(bits));
+        }
+        return;
+    }
+    int64_t v = field->kind == F_I64 ? *(const int64_t *)(const void *)member
+                                     : *(const int32_t *)(const void *)member;
+    if (v != 0 || has) {
+        put_tag(w, field, PB_WT_VARINT);
+        put_varint(w, (uint64_t)v);
+    }
+}
+
+static void put_field(writer *w, const nori__pb_message *m, const nori__pb_field *field,
+                      const char *object, int depth)
+{
+    static const nori__pb_head none;
+    const char *member = object + field->offset;
+    const nori__pb_any_list *list = (const void *)member;
+    const void *sub;
+    switch (field->kind) {
+    case F_I64:
+    case F_I32:
+    case F_ENUM:
+    case F_FLOAT:
+    case F_STR:
+        put_scalar(w, field, object);
+        break;
     case F_STRS:
         for (size_t i = 0; i < list->count; i++) {
             put_bytes(w, field, ((const nori__str *)list->items)[i]);
         }
         break;
-    case F_MESSAGE: {
-        const void *sub = *(const void *const *)(const void *)member;
+    case F_MESSAGE:
+        sub = *(const void *const *)(const void *)member;
         if (sub) {
             put_sub(w, field, sub, sub, depth);
         }
         break;
-    }
     case F_ONEOF: {
         const nori__pb_type *type = (const void *)object;
-        static const nori__pb_head none;
-        if (type->kind == (nori_kind)field->oneof) {
+        if (type->kind == (nori_kind)field->code) {
             put_sub(w, field, object, type->wrapped ? type->wrapped : &none, depth);
         }
         break;
     }
     case F_MESSAGES:
         for (size_t i = 0; i < list->count; i++) {
-            const char *sub = (const char *)list->items + i * field->message->size;
-            put_sub(w, field, sub, (const void *)sub, depth);
+            sub = (const char *)list->items + i * field->message->size;
+            put_sub(w, field, sub, sub, depth);
         }
         break;
     case F_POINTERS:
         for (size_t i = 0; i < list->count; i++) {
-            const void *sub = ((void *const *)list->items)[i];
+            sub = ((void *const *)list->items)[i];
             put_sub(w, field, sub, sub, depth);
         }
         break;
@@ -181,9 +228,9 @@ static void put_message(writer *w, const nori__pb_message *m, const char *object
                         const nori__pb_head *head, int depth)
 {
     if (depth > MAX_DEPTH) {
-        return; /* cannot be: readers and graphs are limited */
+        w->status = NORI_ERROR_LIMIT;
     }
-    for (uint16_t i = 0; i < m->count; i++) {
+    for (uint16_t i = 0; i < m->count && w->status == NORI_OK; i++) {
         put_field(w, m, &m->fields[i], object, depth);
     }
     for (const struct nori__pb_unknown *u = head->unknown; u; u = u->next) {
@@ -194,9 +241,23 @@ static void put_message(writer *w, const nori__pb_message *m, const char *object
 static nori_status write_message(const nori__pb_message *m, const void *object, nori__text *out,
                                  nori_error *err)
 {
-    writer w = {out, 0};
+    writer w = {.allocator = out->allocator};
     put_message(&w, m, object, object, 0);
-    return out->failed ? nori__no_memory(err) : NORI_OK;
+    if (w.status == NORI_OK) {
+        size_t size = w.size;
+        w.size = 0;
+        w.out = out;
+        if (nori__text_reserve(out, size)) {
+            put_message(&w, m, object, object, 0);
+        }
+    }
+    nori__release(w.allocator, w.sizes, w.capacity * sizeof(*w.sizes));
+    if (w.status == NORI_ERROR_LIMIT) {
+        return nori__fail(err, NORI_ERROR_LIMIT,
+                          "%s: it is nested more than %d deep, or larger than memory can be",
+                          m->name, MAX_DEPTH);
+    }
+    return w.status != NORI_OK || out->failed ? nori__no_memory(err) : NORI_OK;
 }
 
 nori_status nori__pb_write_model(const nori__pb_model *model, nori__text *out, nori_error *err)

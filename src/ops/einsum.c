@@ -1,6 +1,6 @@
 /* einsum.c: Einsum's equation. Labels are letters (upper case before lower case in an implicit
- * output, as ASCII has it); "..." stands for leading dimensions aligned at the right, broadcast. Size 1
- * broadcasts under any label. */
+ * output, as ASCII has it); "..." stands for leading dimensions aligned at the right, broadcast.
+ * Size 1 broadcasts under any label. */
 #include "ops/einsum.h"
 
 static int label_of(char c)
@@ -72,8 +72,9 @@ static nori_status add_operand(nori__einsum *e, int i, const int8_t *letters, in
 {
     int extra = rank - n;
     if (extra < 0 || (dots < 0 && extra > 0)) {
-        return nori__fail(err, NORI_ERROR_MODEL, "equation \"%s\": term %d has %d letters for rank %d",
-                          equation, i, n, rank);
+        return nori__fail(err, NORI_ERROR_MODEL,
+                          "equation \"%s\": term %d has %d letters for rank %d", equation, i, n,
+                          rank);
     }
     *widest = dots >= 0 && extra > *widest ? extra : *widest;
     e->rank[i] = rank;

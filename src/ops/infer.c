@@ -136,7 +136,9 @@ static nori_status broadcast_all(nori__infer *c, nori_type elem)
     *out = c->in[0];
     out->tensor = NULL;
     out->data_count = -1;
-    for (uint32_t i = 1; i < c->node->input_count; i++) {
+    /* With this attribute (opset 1 to 6) B fits into A, at an axis that upgrade.c deals with. */
+    uint32_t count = nori__attr_i(c->node, "broadcast", 0) ? 1 : c->node->input_count;
+    for (uint32_t i = 1; i < count; i++) {
         if (nori__has_in(c, i)) {
             NORI__TRY(nori__broadcast(c, out, &c->in[i], out));
         }

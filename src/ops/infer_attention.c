@@ -1,4 +1,5 @@
-/* infer_attention.c: shapes of attention, rotary embedding and com.microsoft's transformer layers. */
+/* infer_attention.c: shapes of attention, rotary embedding and com.microsoft's transformer layers.
+ */
 #include "ops/families.h"
 
 static const nori__dim any = {-1, NULL};
@@ -92,7 +93,8 @@ nori_status nori__infer_flex_attention(nori__infer *c)
     return NORI_OK;
 }
 
-/* com.microsoft: input [B, S, D], weights [D, Q + K + V], bias, mask_index, past [2, B, N, P, H]. */
+/* com.microsoft: input [B, S, D], weights [D, Q + K + V], bias, mask_index, past [2, B, N, P, H].
+ */
 nori_status nori__infer_ms_attention(nori__infer *c)
 {
     size_t n;

@@ -168,12 +168,14 @@ nori_status nori__infer_col2im(nori__infer *c)
     if (rank >= 0 && rank != 3) {
         return nori__fail(c->err, NORI_ERROR_MODEL, "input 0 has rank %d, expected 3", rank);
     }
-    int n = nori__in_data(c, 1, image, NORI__SPATIAL), nb = nori__in_data(c, 2, block, NORI__SPATIAL);
+    int n = nori__in_data(c, 1, image, NORI__SPATIAL),
+        nb = nori__in_data(c, 2, block, NORI__SPATIAL);
     if (n < 0) {
         return NORI_OK;
     }
     if (nb >= 0 && nb != n) {
-        return nori__fail(c->err, NORI_ERROR_MODEL, "block_shape has %d values, expected %d", nb, n);
+        return nori__fail(c->err, NORI_ERROR_MODEL, "block_shape has %d values, expected %d", nb,
+                          n);
     }
     int64_t size = 1;
     for (int d = 0; d < nb; d++) {

@@ -78,7 +78,8 @@ static nori_status gemm(nori__infer *c, uint32_t bi, uint32_t ci, nori_type elem
             continue;
         }
         if (rank != 2) {
-            return nori__fail(c->err, NORI_ERROR_MODEL, "input %u has rank %d, expected 2", i, rank);
+            return nori__fail(c->err, NORI_ERROR_MODEL, "input %u has rank %d, expected 2", i,
+                              rank);
         }
         bool turned = nori__attr_i(c->node, side == 0 ? "transA" : "transB", 0) != 0;
         const nori__dim *d = c->in[i].dims;

@@ -1,13 +1,36 @@
-/* infer_graph.c: inference over a whole graph, in order; subgraphs when their node is met, with
- * the types their inputs get from it. */
+/* infer_graph.c: inference over a whole graph, in order; a node's subgraphs before the node itself,
+ * with the types their inputs get from it. Walks by a stack of its own.
+ *
+ * What the file declares is a hint: what is inferred wins, a declaration fills in where nothing
+ * was. Running again after a change starts from the declarations, never from what was inferred
+ * before, so a wrong guess (a loop's first shape) cannot stay. */
+#include "ops/infer_body.h"
 #include "ops/resolve.h"
+
+typedef struct frame {
+    nori__graph *graph;
+    nori__node *node;   /* next to be inferred; NULL: done */
+    uint32_t sub;       /* state of the walk over its subgraphs */
+    int carry;          /* how much carried values keep: NORI__CARRY_* */
+    int loops;          /* loops around this graph */
+} frame;
 
 typedef struct inferer {
     nori__ir *ir;
     nori_error *err;
+    nori__rewrite_fn before; /* called for each node when its inputs are known; may be NULL */
+    nori__arena scratch;
+    nori__shape *shapes;     /* inputs, then outputs of the current node */
+    size_t shape_capacity;
+    frame *frames;
+    size_t depth, frame_capacity;
 } inferer;
 
-static nori_status infer_nodes(inferer *w, nori__graph *g);
+/* Bodies of loops further in than this are looked at once only, with open shapes: each level may
+ * multiply the work by three. */
+#define CAREFUL_LOOPS 3
+
+/* ---- values to shapes and back ---- */
 
 static void shape_of_value(nori__shape *s, const nori__value *v)
 {
@@ -42,159 +65,215 @@ static void shape_of_value(nori__shape *s, const nori__value *v)
     }
 }
 
-/* Inferred beats declared, but where nothing was inferred the declaration stays. */
-static nori_status merge(inferer *w, nori__value *v, const nori__shape *s)
+/* Says once a value that the file declares otherwise. */
+static nori_status warn(inferer *w, nori__value *v, const nori__shape *s)
 {
-    nori__type *t = &v->type;
-    if (s->kind == NORI_KIND_UNKNOWN) {
+    const nori__type *t = &v->declared;
+    if ((v->flags & NORI__VALUE_WARNED) || t->kind == NORI_KIND_UNKNOWN) {
         return NORI_OK;
     }
-    if (s->kind != NORI_KIND_TENSOR) {
-        *t = (nori__type){.kind = s->kind, .elem = s->elem, .rank = -1, .of = s->of ? s->of : t->of};
-        return NORI_OK;
+    nori_status status = NORI_OK;
+    const char *what = v->flags & NORI__VALUE_OUTPUT ? "output" : "value";
+    bool shapes = s->kind == NORI_KIND_TENSOR && t->kind == s->kind && t->rank >= 0 && s->rank >= 0;
+    if (s->kind != t->kind || (s->elem && t->elem && s->elem != t->elem)) {
+        v->flags |= NORI__VALUE_WARNED;
+        status = nori__ir_warn(w->ir, "%s '%.200s' is declared as %s, the graph computes %s", what,
+                               v->name, nori_type_name((nori_type)t->elem),
+                               nori_type_name((nori_type)s->elem));
+    } else if (shapes && s->rank != t->rank) {
+        v->flags |= NORI__VALUE_WARNED;
+        status = nori__ir_warn(w->ir,
+                               "%s '%.200s' is declared with rank %d, the graph computes rank %d",
+                               what, v->name, t->rank, s->rank);
     }
-    nori__dim dims[NORI_MAX_RANK];
-    int rank = s->rank >= 0 ? s->rank : t->kind == NORI_KIND_TENSOR ? t->rank : -1;
-    nori_type elem = s->elem ? (nori_type)s->elem : (nori_type)t->elem;
-    bool same_rank = t->kind == NORI_KIND_TENSOR && t->rank == rank;
-    for (int d = 0; d < rank; d++) {
-        nori__dim declared = same_rank ? t->dims[d] : NORI__DIM_ANY;
-        nori__dim inferred = s->rank >= 0 ? s->dims[d] : NORI__DIM_ANY;
-        bool conflict = inferred.value >= 0 && declared.value >= 0 &&
-                        inferred.value != declared.value;
-        if (conflict && (v->flags & NORI__VALUE_OUTPUT)) {
-            nori__ir_warn(w->ir, "output %s axis %d is declared as %lld, the graph computes %lld",
-                          v->name, d, (long long)declared.value, (long long)inferred.value);
+    for (int d = 0; shapes && d < s->rank && !(v->flags & NORI__VALUE_WARNED); d++) {
+        int64_t is = s->dims[d].value, said = t->dims[d].value;
+        if (is >= 0 && said >= 0 && is != said) {
+            v->flags |= NORI__VALUE_WARNED;
+            status = nori__ir_warn(w->ir,
+                                   "axis %d of %s '%.200s' is declared as %lld, the graph computes "
+                                   "%lld",
+                                   d, what, v->name, (long long)said, (long long)is);
         }
-        dims[d] = inferred.value >= 0 || inferred.name ? inferred : declared;
     }
-    if (t->kind == NORI_KIND_TENSOR && t->rank >= 0 && rank != t->rank &&
-        (v->flags & NORI__VALUE_OUTPUT)) {
-        nori__ir_warn(w->ir, "output %s is declared with rank %d, the graph computes rank %d",
-                      v->name, t->rank, rank);
+    return status == NORI_OK ? NORI_OK : nori__no_memory(w->err);
+}
+
+static bool same_dims(const nori__dim *a, const nori__dim *b, int count)
+{
+    for (int d = 0; d < count; d++) {
+        if (a[d].value != b[d].value || a[d].name != b[d].name) {
+            return false;
+        }
     }
-    if (rank < 0) {
-        *t = (nori__type){.kind = NORI_KIND_TENSOR, .elem = (uint8_t)elem, .rank = -1};
-    } else if (!nori__type_set(&w->ir->arena, t, elem, rank, dims)) {
+    return true;
+}
+
+/* Inferred beats declared, a symbol too: a number the file declares may be one example's. */
+static nori_status put_type(inferer *w, nori__value *v, const nori__shape *s)
+{
+    const nori__type *t = &v->declared;
+    if (s->kind == NORI_KIND_UNKNOWN) {
+        v->type = *t;
+        return NORI_OK;
+    }
+    NORI__TRY(warn(w, v, s));
+    if (s->kind != NORI_KIND_TENSOR) {
+        const nori__type *of = s->of ? s->of : t->kind == s->kind ? t->of : NULL;
+        v->type = (nori__type){.kind = s->kind, .elem = s->elem, .rank = -1, .of = of};
+        return NORI_OK;
+    }
+    bool hint = t->kind == NORI_KIND_TENSOR;
+    nori_type elem = (nori_type)(s->elem ? s->elem : hint ? t->elem : NORI_UNDEFINED);
+    int rank = s->rank >= 0 ? s->rank : hint ? t->rank : -1;
+    nori__dim dims[NORI_MAX_RANK];
+    for (int d = 0; d < rank; d++) {
+        dims[d] = s->rank >= 0 ? s->dims[d] : NORI__DIM_ANY;
+        if (dims[d].value < 0 && !dims[d].name && hint && t->rank == rank) {
+            dims[d] = t->dims[d];
+        }
+    }
+    nori__type *now = &v->type;
+    if (now->kind == NORI_KIND_TENSOR && now->elem == elem && now->rank == rank &&
+        (rank <= 0 || same_dims(now->dims, dims, rank))) {
+        return NORI_OK; /* nothing new: the arena does not grow with every round */
+    }
+    return nori__type_set(&w->ir->arena, now, elem, rank, dims) ? NORI_OK
+                                                                : nori__no_memory(w->err);
+}
+
+static nori_status put_data(inferer *w, nori__value *v, const nori__shape *s)
+{
+    int count = s->data_count;
+    if (count < 0 || count > NORI_MAX_RANK) {
+        v->data = NULL;
+        v->data_count = 0;
+        return NORI_OK;
+    }
+    if (v->data && v->data_count == count && same_dims(v->data, s->data, count)) {
+        return NORI_OK;
+    }
+    nori__dim *data = nori__arena_array(&w->ir->arena, (size_t)count, sizeof(*data));
+    if (!data) {
         return nori__no_memory(w->err);
     }
-    if (s->data_count >= 0 && s->data_count <= NORI_MAX_RANK) {
-        nori__dim *data =
-            nori__arena_array(&w->ir->arena, (size_t)s->data_count + 1, sizeof(*data));
-        if (!data) {
-            return nori__no_memory(w->err);
-        }
-        for (int i = 0; i < s->data_count; i++) {
-            data[i] = s->data[i];
-        }
-        v->data = data;
-        v->data_count = s->data_count;
-    }
+    memcpy(data, s->data, (size_t)count * sizeof(*data));
+    v->data = data;
+    v->data_count = count;
     return NORI_OK;
 }
 
-static nori_status take_type(inferer *w, nori__value *v, const nori__type *from, int drop)
-{
-    if (from->kind != NORI_KIND_TENSOR || from->rank < drop) {
-        if (from->kind != NORI_KIND_UNKNOWN && v->type.kind == NORI_KIND_UNKNOWN) {
-            v->type = *from;
-            v->type.rank = -1;
-        }
-        return NORI_OK;
-    }
-    nori__shape s;
-    shape_of_value(&s, NULL);
-    s.kind = NORI_KIND_TENSOR;
-    s.elem = from->elem;
-    s.rank = (int8_t)(from->rank - drop);
-    for (int d = 0; d < s.rank; d++) {
-        s.dims[d] = from->dims[d + drop];
-    }
-    return merge(w, v, &s);
-}
+/* ---- one node ---- */
 
-/* Types that a control-flow node gives its bodies' inputs. Carried values may change their shape
- * from one iteration to the next: only the element type and rank are passed on for those. */
-static nori_status bind_body(inferer *w, const nori__node *node, nori__graph *body)
+static bool reserve_shapes(inferer *w, size_t count)
 {
-    bool loop = nori__node_is(node, NORI__OP_ONNX_Loop);
-    bool scan = nori__node_is(node, NORI__OP_ONNX_Scan);
-    int64_t n_scan = nori__attr_i(node, "num_scan_inputs", 0);
-    for (uint32_t i = 0; i < body->input_count; i++) {
-        nori__value *v = body->inputs[i];
-        if (loop && i < 2) {
-            nori__dim none[1];
-            if (!nori__type_set(&w->ir->arena, &v->type, i == 0 ? NORI_INT64 : NORI_BOOL, 0, none)) {
-                return nori__no_memory(w->err);
-            }
-            continue;
-        }
-        uint32_t from = scan && node->version < 9 ? i + 1 : i;
-        if ((!loop && !scan) || from >= node->input_count || !node->inputs[from]) {
-            continue;
-        }
-        const nori__type *t = &node->inputs[from]->type;
-        if (scan && node->version >= 9 && (int64_t)i + n_scan >= (int64_t)body->input_count) {
-            size_t n_axes;
-            const int64_t *axes = nori__attr_ints(node, "scan_input_axes", &n_axes);
-            if (!axes || n_axes == 0 || axes[0] == 0) {
-                NORI__TRY(take_type(w, v, t, 1));
-            }
-        } else if (t->kind == NORI_KIND_TENSOR && v->type.kind == NORI_KIND_UNKNOWN) {
-            v->type.kind = NORI_KIND_TENSOR;
-            v->type.elem = t->elem;
-            v->type.rank = -1;
-        } else if (t->kind != NORI_KIND_TENSOR) {
-            NORI__TRY(take_type(w, v, t, 0));
-        }
+    if (count > w->shape_capacity) {
+        size_t capacity = count < 16 ? 16 : count * 2;
+        w->shapes = nori__arena_array(&w->scratch, capacity, sizeof(*w->shapes));
+        w->shape_capacity = w->shapes ? capacity : 0;
     }
-    return infer_nodes(w, body);
+    return w->shapes != NULL;
 }
 
 static nori_status infer_node(inferer *w, nori__node *node)
 {
-    for (uint32_t i = 0; i < node->attr_count; i++) {
-        if (node->attrs[i].kind == NORI__ATTR_GRAPH && node->attrs[i].v.graph) {
-            NORI__TRY(bind_body(w, node, node->attrs[i].v.graph));
-        }
-    }
-    if (!node->op) {
+    size_t n_in = node->input_count, n_out = node->output_count;
+    if (!node->op) { /* custom or unknown: what the file declares stands */
         return NORI_OK;
     }
-    size_t n = (size_t)node->input_count + node->output_count + 1, bytes;
-    if (!nori__mul_size(n, sizeof(nori__shape), &bytes)) {
+    if (!reserve_shapes(w, n_in + n_out + 1)) {
         return nori__no_memory(w->err);
     }
-    nori__shape *shapes = nori__alloc(w->ir->allocator, bytes);
-    if (!shapes) {
-        return nori__no_memory(w->err);
+    nori__shape *out = w->shapes + n_in;
+    for (size_t i = 0; i < n_in; i++) {
+        shape_of_value(&w->shapes[i], node->inputs[i]);
     }
-    nori__shape *out = shapes + node->input_count;
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        shape_of_value(&shapes[i], node->inputs[i]);
-    }
-    for (uint32_t i = 0; i < node->output_count; i++) {
+    for (size_t i = 0; i < n_out; i++) {
         shape_of_value(&out[i], NULL);
     }
-    nori__infer c = {.node = node, .in = shapes, .out = out, .arena = &w->ir->arena, .err = w->err};
-    nori_status s = node->op->infer(&c);
-    for (uint32_t i = 0; s == NORI_OK && i < node->output_count; i++) {
+    nori__infer c = {.node = node, .in = w->shapes, .out = out, .arena = &w->ir->arena,
+                     .err = w->err};
+    NORI__TRY(node->op->infer(&c));
+    for (size_t i = 0; i < n_out; i++) {
         if (node->outputs[i]) {
-            s = merge(w, node->outputs[i], &out[i]);
+            NORI__TRY(put_type(w, node->outputs[i], &out[i]));
+            NORI__TRY(put_data(w, node->outputs[i], &out[i]));
         }
     }
-    nori__release(w->ir->allocator, shapes, bytes);
-    return s;
+    return NORI_OK;
 }
 
-static nori_status infer_nodes(inferer *w, nori__graph *g)
+/* ---- the walk ---- */
+
+static nori_status push(inferer *w, nori__graph *g, int loops)
 {
-    for (nori__node *n = g->first; n; n = n->next) {
-        nori_status s = infer_node(w, n);
+    if (w->depth == w->frame_capacity) {
+        size_t capacity = w->frame_capacity ? w->frame_capacity * 2 : 16;
+        frame *grown = nori__arena_array(&w->scratch, capacity, sizeof(*grown));
+        if (!grown) {
+            return nori__no_memory(w->err);
+        }
+        for (size_t i = 0; i < w->depth; i++) {
+            grown[i] = w->frames[i];
+        }
+        w->frames = grown;
+        w->frame_capacity = capacity;
+    }
+    int carry = loops >= CAREFUL_LOOPS ? NORI__CARRY_ELEM : NORI__CARRY_SHAPE;
+    w->frames[w->depth++] =
+        (frame){.graph = g, .node = g->first, .loops = loops, .carry = carry};
+    return NORI_OK;
+}
+
+/* Lets the rewriter have the node; nodes it puts in front come first. */
+static nori_status rewrite(inferer *w, frame *f)
+{
+    nori__node *before = f->node->prev;
+    NORI__TRY(w->before(f->node, w->err));
+    f->node = before ? before->next : f->graph->first;
+    return NORI_OK;
+}
+
+/* One step at the top frame's node: rewrite it, enter its next subgraph, or infer it. */
+static nori_status step(inferer *w, frame *f)
+{
+    if (w->before && f->sub == 0) {
+        NORI__TRY(rewrite(w, f));
+    }
+    nori__node *node = f->node;
+    nori__graph *inner = node->attr_count > 0 ? nori__node_subgraph(node, &f->sub) : NULL;
+    if (inner) {
+        if (!nori__body_bind(node, inner, f->carry)) {
+            return nori__no_memory(w->err);
+        }
+        return push(w, inner, f->loops + nori__is_loop(node));
+    }
+    if (f->carry < NORI__CARRY_ELEM && !nori__body_settled(node)) {
+        f->carry++;
+        f->sub = 0;
+        return NORI_OK;
+    }
+    NORI__TRY(infer_node(w, node));
+    f->node = node->next;
+    f->sub = 0;
+    f->carry = f->loops >= CAREFUL_LOOPS ? NORI__CARRY_ELEM : NORI__CARRY_SHAPE;
+    return NORI_OK;
+}
+
+static nori_status run(inferer *w)
+{
+    NORI__TRY(push(w, w->ir->main, 0));
+    while (w->depth > 0) {
+        frame *f = &w->frames[w->depth - 1];
+        if (!f->node) {
+            w->depth--;
+            continue;
+        }
+        nori_status s = step(w, f);
         if (s != NORI_OK) {
             if (w->err && !w->err->where[0]) {
                 char path[256];
-                nori__node_path(n, path, sizeof(path));
+                nori__node_path(f->node, path, sizeof(path));
                 nori__where(w->err, "%s", path);
             }
             return s;
@@ -203,8 +282,16 @@ static nori_status infer_nodes(inferer *w, nori__graph *g)
     return NORI_OK;
 }
 
+nori_status nori__infer_rewriting(nori__ir *ir, nori__rewrite_fn before, nori_error *err)
+{
+    inferer w = {.ir = ir, .err = err, .before = before};
+    nori__arena_init(&w.scratch, ir->allocator);
+    nori_status s = run(&w);
+    nori__arena_free(&w.scratch);
+    return s;
+}
+
 nori_status nori__infer_graph(nori__ir *ir, nori_error *err)
 {
-    inferer w = {.ir = ir, .err = err};
-    return infer_nodes(&w, ir->main);
+    return nori__infer_rewriting(ir, NULL, err);
 }

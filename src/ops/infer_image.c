@@ -56,7 +56,8 @@ nori_status nori__infer_grid_sample(nori__infer *c)
         dims[d] = d < 2 ? (xr >= 0 ? c->in[0].dims[d] : any)
                         : gr >= 0 ? c->in[1].dims[d - 1] : any;
     }
-    if (gr >= 0 && c->in[1].dims[rank - 1].value >= 0 && c->in[1].dims[rank - 1].value != rank - 2) {
+    if (gr >= 0 && c->in[1].dims[rank - 1].value >= 0 &&
+        c->in[1].dims[rank - 1].value != rank - 2) {
         return nori__fail(c->err, NORI_ERROR_MODEL,
                           "the grid (input 1) has %lld coordinates, expected %d",
                           (long long)c->in[1].dims[rank - 1].value, rank - 2);
@@ -92,7 +93,8 @@ nori_status nori__infer_nms(nori__infer *c)
     for (uint32_t i = 0; i < 2; i++) {
         int rank = nori__in_rank(c, i);
         if (rank >= 0 && rank != 3) {
-            return nori__fail(c->err, NORI_ERROR_MODEL, "input %u has rank %d, expected 3", i, rank);
+            return nori__fail(c->err, NORI_ERROR_MODEL, "input %u has rank %d, expected 3", i,
+                              rank);
         }
     }
     nori__dim dims[2] = {any, nori__dim_of(3)};

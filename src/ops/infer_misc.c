@@ -35,7 +35,8 @@ nori_status nori__infer_causal_conv(nori__infer *c)
 /* query [B, T, Hq * dk], key [B, T, H * dk], value [B, T, H * dv]. */
 nori_status nori__infer_linear_attention(nori__infer *c)
 {
-    int64_t q = nori__attr_i(c->node, "q_num_heads", 0), kv = nori__attr_i(c->node, "kv_num_heads", 0);
+    int64_t q = nori__attr_i(c->node, "q_num_heads", 0),
+            kv = nori__attr_i(c->node, "kv_num_heads", 0);
     if (q < 1 || kv < 1 || q % kv != 0) {
         return nori__fail(c->err, NORI_ERROR_MODEL,
                           "q_num_heads is %lld, kv_num_heads %lld; expected a multiple",

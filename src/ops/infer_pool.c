@@ -70,8 +70,8 @@ nori_status nori__infer_max_unpool(nori__infer *c)
     if (nori__has_in(c, 2)) {
         int n = nori__in_data(c, 2, dims, NORI_MAX_RANK);
         if (n >= 0 && rank >= 0 && n != rank) {
-            return nori__fail(c->err, NORI_ERROR_MODEL, "output_shape has %d values, expected %d", n,
-                              rank);
+            return nori__fail(c->err, NORI_ERROR_MODEL, "output_shape has %d values, expected %d",
+                              n, rank);
         }
         if (n >= 0) {
             nori__out_set(c, 0, elem, n, dims);
@@ -101,7 +101,8 @@ static nori_status roi(nori__infer *c, int columns, int64_t height, int64_t widt
     if (xr >= 0 && xr != 4) {
         return rank_error(c, 0, "4");
     }
-    if (rr >= 0 && (rr != 2 || (c->in[1].dims[1].value >= 0 && c->in[1].dims[1].value != columns))) {
+    if (rr >= 0 &&
+        (rr != 2 || (c->in[1].dims[1].value >= 0 && c->in[1].dims[1].value != columns))) {
         return nori__fail(c->err, NORI_ERROR_MODEL, "input 1 (rois) is not of shape (count, %d)",
                           columns);
     }

@@ -1,5 +1,5 @@
-/* infer_recurrent.c: shapes of RNN, GRU, LSTM. Y is [length, directions, batch, hidden], with layout 1
- * [batch, length, directions, hidden]; the states lose the length. */
+/* infer_recurrent.c: shapes of RNN, GRU, LSTM. Y is [length, directions, batch, hidden], with
+ * layout 1 [batch, length, directions, hidden]; the states lose the length. */
 #include "ops/families.h"
 
 static const nori__dim any = {-1, NULL};
@@ -10,7 +10,8 @@ static nori_status recurrent(nori__infer *c, int gates)
     int64_t layout = nori__attr_i(c->node, "layout", 0), hidden;
     const char *direction = nori__attr_s(c->node, "direction", "forward");
     nori__dim n_dir = nori__dim_of(nori__same(direction, "bidirectional") ? 2 : 1);
-    if (n_dir.value == 1 && !nori__same(direction, "forward") && !nori__same(direction, "reverse")) {
+    if (n_dir.value == 1 && !nori__same(direction, "forward") &&
+        !nori__same(direction, "reverse")) {
         return nori__fail(c->err, NORI_ERROR_MODEL,
                           "direction is \"%s\", expected forward, reverse or bidirectional",
                           direction);
@@ -18,7 +19,8 @@ static nori_status recurrent(nori__infer *c, int gates)
     for (uint32_t i = 0; i < 3; i++) {
         int rank = nori__in_rank(c, i);
         if (rank >= 0 && rank != 3) {
-            return nori__fail(c->err, NORI_ERROR_MODEL, "input %u has rank %d, expected 3", i, rank);
+            return nori__fail(c->err, NORI_ERROR_MODEL, "input %u has rank %d, expected 3", i,
+                              rank);
         }
     }
     nori__dim length = any, batch = any, h = any;

@@ -50,8 +50,8 @@ nori_status nori__infer_dft(nori__infer *c)
     }
     NORI__TRY(nori__fix_axis(c->err, at, rank, &axis));
     if (axis == rank - 1) {
-        return nori__fail(c->err, NORI_ERROR_MODEL, "axis %d is the one of real and imaginary parts",
-                          axis);
+        return nori__fail(c->err, NORI_ERROR_MODEL,
+                          "axis %d is the one of real and imaginary parts", axis);
     }
     memcpy(dims, c->in[0].dims, (size_t)rank * sizeof dims[0]);
     int64_t size = dims[axis].value;

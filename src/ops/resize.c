@@ -1,7 +1,7 @@
 /* resize.c: arguments of Resize (10 to 19) and Upsample (1 to 9).
  *
- * At length 1: pytorch_half_pixel and align_corners read position 0, tf_crop_and_resize the middle of
- * its region, as the text has it; the other modes have no exception. Sizes from scales are
+ * At length 1: pytorch_half_pixel and align_corners read position 0, tf_crop_and_resize the middle
+ * of its region, as the text has it; the other modes have no exception. Sizes from scales are
  * floor(size * scale), computed in float32 as exporters do. */
 #include "ops/resize.h"
 

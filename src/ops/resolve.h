@@ -9,16 +9,21 @@ void nori__resolve(nori__ir *ir);
 void nori__node_resolve(nori__node *node);
 void nori__node_resolve_at(nori__node *node, int64_t opset); /* of the node's domain */
 
-/* Infers types and shapes in order. Declared types are hints: what is inferred wins, a conflict
- * with a declared graph output is a warning. Errors carry the node's path. */
+/* Infers types and shapes in order. Declared types are hints: what is inferred wins, a real
+ * conflict is a warning. Errors carry the node's path. */
 nori_status nori__infer_graph(nori__ir *ir, nori_error *err);
+/* The same, with a rewrite of each node at the moment its inputs' types are known. It may change
+ * the node and put others in front of it, and is asked again for the node after them. */
+typedef nori_status (*nori__rewrite_fn)(nori__node *n, nori_error *err);
+nori_status nori__infer_rewriting(nori__ir *ir, nori__rewrite_fn before, nori_error *err);
 
 /* Runs a node's reference kernel on constant inputs; out[i] (fresh references) for each output.
  * UNSUPPORTED without an error text when the node cannot be run so. */
 nori_status nori__node_evaluate(const nori__node *node, const nori_allocator *a,
                                 nori_tensor **out, nori_error *err);
 
-/* Old forms become the newest, on a compiled copy only. */
+/* Old forms become the newest, on a compiled copy only. Infers on the way: old forms that inference
+ * would refuse are new before it comes to them. */
 nori_status nori__upgrade(nori__ir *ir, nori_error *err);
 
 /* Calls of the model's own functions become their bodies, nested ones too. A function's nodes get

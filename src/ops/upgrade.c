@@ -1,142 +1,159 @@
-/* upgrade.c: old forms of operators become new ones, on the compiled copy only. A table of rewrites
- * by operator; what has none keeps its version and its kernel looks at it. */
-#include "ops/resolve.h"
+/* upgrade.c: old forms of operators become the newest, on the compiled copy only, so that kernels
+ * see one form. A table by operator; what is not in it either never changed its form or keeps its
+ * version, and its kernel looks at it (Softmax below 13, GroupNormalization below 21, Scan 8 ...).
+ * Some rewrites need an element type or a rank, and inference refuses some old forms: so nodes are
+ * rewritten one by one while inference comes along. */
+#include "ops/upgrade.h"
+
+#include "ops/schema.h"
 
 typedef struct rewrite {
     nori__op_id op;
     int before; /* applies to versions below this */
-    nori_status (*run)(nori__node *node, nori_error *err);
+    bool keep;  /* the version stays: the kernel wants to see it */
+    nori__rewrite_fn run;
 } rewrite;
 
-static nori_status int_const(nori__node *n, const int64_t *v, int64_t count, nori__value **out,
-                             nori_error *err)
+#define ROW(name, before, what) {NORI__OP_ONNX_##name, before, false, nori__upgrade_##what}
+static const rewrite rewrites[] = {
+    ROW(Add, 7, broadcast),
+    ROW(And, 7, broadcast),
+    {NORI__OP_ONNX_BatchNormalization, 14, true, nori__upgrade_batchnorm},
+    ROW(Cast, 6, cast),
+    ROW(Clip, 11, clip),
+    ROW(DFT, 20, dft),
+    ROW(Div, 7, broadcast),
+    ROW(Dropout, 12, dropout),
+    ROW(Equal, 7, broadcast),
+    ROW(GlobalLpPool, 2, lp),
+    ROW(Greater, 7, broadcast),
+    ROW(GridSample, 20, grid),
+    ROW(Less, 7, broadcast),
+    ROW(LpPool, 2, lp),
+    ROW(Mul, 7, broadcast),
+    ROW(Or, 7, broadcast),
+    ROW(Pad, 11, pad),
+    ROW(Pow, 7, broadcast),
+    ROW(ReduceL1, 18, axes),
+    ROW(ReduceL2, 18, axes),
+    ROW(ReduceLogSum, 18, axes),
+    ROW(ReduceLogSumExp, 18, axes),
+    ROW(ReduceMax, 18, axes),
+    ROW(ReduceMean, 18, axes),
+    ROW(ReduceMin, 18, axes),
+    ROW(ReduceProd, 18, axes),
+    ROW(ReduceSum, 13, axes),
+    ROW(ReduceSumSquare, 18, axes),
+    ROW(Reshape, 5, reshape),
+    ROW(Resize, 11, resize),
+    ROW(RoiAlign, 16, roi),
+    ROW(Scatter, 12, scatter),
+    ROW(Slice, 10, slice),
+    ROW(Split, 18, split),
+    ROW(Squeeze, 13, axes),
+    ROW(Sub, 7, broadcast),
+    ROW(Tile, 6, tile),
+    ROW(TopK, 10, topk),
+    ROW(Unsqueeze, 13, axes),
+    ROW(Upsample, 11, upsample),
+    ROW(Xor, 7, broadcast),
+};
+#undef ROW
+
+/* ---- helpers of the rewrites ---- */
+
+static nori_status put(nori__node *n, uint32_t input, nori_tensor *t, nori_error *err)
 {
-    nori_tensor *t = NULL;
-    NORI__TRY(nori__tensor_new(n->graph->ir->allocator, NORI_INT64, 1, &count, &t, err));
-    if (count > 0) {
-        memcpy(t->data, v, (size_t)count * sizeof(*v));
-    }
-    *out = nori__const_new(n->graph, NULL, t);
-    return *out ? NORI_OK : nori__no_memory(err);
+    nori__value *v = nori__const_new(n->graph, NULL, t);
+    return v && nori__node_set_input(n, input, v) ? NORI_OK : nori__no_memory(err);
 }
 
-static nori_status float_const(nori__node *n, const float *v, int64_t count, nori__value **out,
+nori_status nori__upgrade_ints(nori__node *n, uint32_t input, const int64_t *v, int64_t count,
                                nori_error *err)
 {
     nori_tensor *t = NULL;
-    NORI__TRY(nori__tensor_new(n->graph->ir->allocator, NORI_FLOAT, 1, &count, &t, err));
-    if (count > 0) {
-        memcpy(t->data, v, (size_t)count * sizeof(*v));
+    NORI__TRY(nori__tensor_new(n->graph->ir->allocator, NORI_INT64, count >= 0 ? 1 : 0, &count, &t,
+                               err));
+    for (int64_t i = 0; i < t->count; i++) {
+        nori__tensor_set_i64(t, i, v[i]);
     }
-    *out = nori__const_new(n->graph, NULL, t);
-    return *out ? NORI_OK : nori__no_memory(err);
+    return put(n, input, t, err);
 }
 
-/* Opset 1 to 6 arithmetic: with broadcast=1, B's axes line up with A's from `axis` on (or at the
- * end): B gets trailing axes of 1. */
-static nori_status broadcast(nori__node *n, nori_error *err)
+nori_status nori__upgrade_floats(nori__node *n, uint32_t input, nori_type type, const float *v,
+                                 int64_t count, nori_error *err)
 {
-    if (n->input_count < 2 || !n->inputs[0] || !n->inputs[1] ||
-        !nori__attr_i(n, "broadcast", 0) || !nori__attr_find(n, "axis")) {
+    nori_tensor *t = NULL;
+    NORI__TRY(
+        nori__tensor_new(n->graph->ir->allocator, type, count >= 0 ? 1 : 0, &count, &t, err));
+    for (int64_t i = 0; i < t->count; i++) {
+        nori__tensor_set_f64(t, i, v[i]);
+    }
+    return put(n, input, t, err);
+}
+
+nori_status nori__upgrade_list(nori__node *n, const char *attr, uint32_t input, nori_error *err)
+{
+    size_t count;
+    const int64_t *v = nori__attr_ints(n, attr, &count);
+    if (!nori__attr_find(n, attr)) {
         return NORI_OK;
     }
-    const nori__type *a = &n->inputs[0]->type, *b = &n->inputs[1]->type;
-    if (a->rank < 0 || b->rank < 0) {
-        return nori__fail(err, NORI_ERROR_UNSUPPORTED,
-                          "%s with an axis attribute needs inputs of known rank", n->op_type);
+    NORI__TRY(nori__upgrade_ints(n, input, v, (int64_t)count, err));
+    nori__node_drop_attr(n, attr);
+    return NORI_OK;
+}
+
+nori_type nori__upgrade_elem(const nori__node *n, uint32_t input)
+{
+    const nori__value *v = input < n->input_count ? n->inputs[input] : NULL;
+    bool known = v && v->type.kind == NORI_KIND_TENSOR && v->type.elem != NORI_UNDEFINED;
+    return known ? (nori_type)v->type.elem : NORI_FLOAT;
+}
+
+/* ---- the walk ---- */
+
+static nori_status upgrade_node(nori__node *n, nori_error *err)
+{
+    const rewrite *r = NULL;
+    for (size_t i = 0; n->op && i < NORI__COUNT(rewrites) && !r; i++) {
+        r = rewrites[i].op == n->op->id ? &rewrites[i] : NULL;
     }
-    int64_t axis = nori__attr_i(n, "axis", 0), axes[NORI_MAX_RANK];
-    axis += axis < 0 ? a->rank : 0;
-    int64_t missing = a->rank - axis - b->rank;
-    if (axis < 0 || missing < 0) {
-        return nori__fail(err, NORI_ERROR_MODEL, "%s: axis %lld does not fit ranks %d and %d",
-                          n->op_type, (long long)axis, a->rank, b->rank);
-    }
-    if (missing == 0) {
+    if (!r || n->version == 0 || n->version >= r->before) {
         return NORI_OK;
     }
-    for (int64_t i = 0; i < missing; i++) {
-        axes[i] = b->rank + i;
+    NORI__TRY(r->run(n, err));
+    nori__node_drop_attr(n, "consumed_inputs");
+    if (!r->keep) {
+        nori__node_resolve(n);
     }
-    nori__value *list = NULL, *wide = nori__value_new(n->graph, NULL);
-    NORI__TRY(int_const(n, axes, missing, &list, err));
-    nori__value *in[2] = {n->inputs[1], list};
-    nori__node *u = wide ? nori__node_new(n->graph, n, "", "Unsqueeze", in, 2, &wide, 1) : NULL;
-    if (!u) {
+    return NORI_OK;
+}
+
+/* New nodes are made and rewritten ones resolved under the newest operator set; the others were
+ * resolved under the file's, and keep what they got. */
+static nori_status newest_opset(nori__ir *ir, nori_error *err)
+{
+    for (size_t i = 0; i < ir->opset_count; i++) {
+        if (ir->opsets[i].domain[0] == 0) {
+            ir->opsets[i].version = NORI__OPSET_MAX_ONNX;
+            return NORI_OK;
+        }
+    }
+    nori__opset *grown = nori__arena_array(&ir->arena, ir->opset_count + 1, sizeof(*grown));
+    if (!grown) {
         return nori__no_memory(err);
     }
-    nori__node_resolve(u);
-    u->op = nori__op_find("", "Unsqueeze");
-    u->version = 13;
-    return nori__node_set_input(n, 1, wide) ? NORI_OK : nori__no_memory(err);
-}
-
-/* Upsample: scales as attribute (7) or input (9) becomes Resize, asymmetric, floor. */
-static nori_status upsample(nori__node *n, nori_error *err)
-{
-    nori__value *scales = n->input_count > 1 ? n->inputs[1] : NULL;
-    if (!scales) {
-        size_t count;
-        const float *v = nori__attr_floats(n, "scales", &count);
-        float old[4] = {1, 1, nori__attr_f(n, "height_scale", 1), nori__attr_f(n, "width_scale", 1)};
-        NORI__TRY(v ? float_const(n, v, (int64_t)count, &scales, err)
-                    : float_const(n, old, 4, &scales, err));
+    for (size_t i = 0; i < ir->opset_count; i++) {
+        grown[i] = ir->opsets[i];
     }
-    bool ok = nori__node_set_input(n, 1, NULL) && nori__node_set_input(n, 2, scales);
-    n->op_type = "Resize";
-    n->op = nori__op_find("", "Resize");
-    n->version = 19;
-    const char *mode = nori__attr_s(n, "mode", "nearest");
-    mode = nori__same(mode, "bilinear") ? "linear" : mode;
-    ok = ok && nori__node_set_text(n, "mode", mode) &&
-         nori__node_set_text(n, "coordinate_transformation_mode", "asymmetric") &&
-         nori__node_set_text(n, "nearest_mode", "floor");
-    return ok ? NORI_OK : nori__no_memory(err);
+    grown[ir->opset_count++] = (nori__opset){"", NORI__OPSET_MAX_ONNX};
+    ir->opsets = grown;
+    return NORI_OK;
 }
-
-/* Resize 10: X, scales. */
-static nori_status resize(nori__node *n, nori_error *err)
-{
-    if (n->version != 10 || n->input_count < 2) {
-        return NORI_OK;
-    }
-    nori__value *scales = n->inputs[1];
-    scales->uses++; /* kept while it moves */
-    bool ok = nori__node_set_input(n, 1, NULL) && nori__node_set_input(n, 2, scales);
-    scales->uses--;
-    n->version = 19;
-    ok = ok && nori__node_set_text(n, "coordinate_transformation_mode", "asymmetric") &&
-         nori__node_set_text(n, "nearest_mode", "floor");
-    return ok ? NORI_OK : nori__no_memory(err);
-}
-
-#define BROADCAST(name) {NORI__OP_ONNX_##name, 7, broadcast}
-static const rewrite rewrites[] = {
-    BROADCAST(Add), BROADCAST(Sub),  BROADCAST(Mul),     BROADCAST(Div),
-    BROADCAST(Pow), BROADCAST(And),  BROADCAST(Or),      BROADCAST(Xor),
-    BROADCAST(Less), BROADCAST(Equal), BROADCAST(Greater), BROADCAST(PRelu),
-    {NORI__OP_ONNX_Upsample, 10, upsample},
-    {NORI__OP_ONNX_Resize, 11, resize},
-};
 
 nori_status nori__upgrade(nori__ir *ir, nori_error *err)
 {
-    for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
-        for (nori__node *n = g->first; n; n = n->next) {
-            for (size_t i = 0; n->op && i < NORI__COUNT(rewrites); i++) {
-                if (rewrites[i].op != n->op->id || n->version >= rewrites[i].before) {
-                    continue;
-                }
-                nori_status s = rewrites[i].run(n, err);
-                if (s != NORI_OK) {
-                    char path[256];
-                    nori__node_path(n, path, sizeof(path));
-                    nori__where(err, "%s", path);
-                    return s;
-                }
-                break;
-            }
-        }
-    }
-    return NORI_OK;
+    NORI__TRY(newest_opset(ir, err));
+    return nori__infer_rewriting(ir, upgrade_node, err);
 }

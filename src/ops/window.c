@@ -162,8 +162,8 @@ nori_status nori__window_out_transposed(nori__window *w, const nori__node *node,
     /* Old files give output_shape with batch and channels. */
     size_t skip = shape && n_shape == (size_t)w->n + 2 ? 2 : 0;
     if (shape && n_shape != 0 && n_shape - skip != (size_t)w->n) {
-        return nori__fail(err, NORI_ERROR_MODEL, "output_shape has %zu values, expected %d", n_shape,
-                          w->n);
+        return nori__fail(err, NORI_ERROR_MODEL, "output_shape has %zu values, expected %d",
+                          n_shape, w->n);
     }
     int64_t want = shape && n_shape ? shape[skip + (size_t)d] : -1;
     if (shape && n_shape && (want < 0 || want > INT64_MAX / 4)) {

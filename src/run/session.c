@@ -136,14 +136,13 @@ static nori_status compile(nori_session *s, const nori_session_options *o, nori_
     NORI__TRY(fix_dims(s, o, err));
     NORI__TRY(nori__require_supported(s->ir, err));
     NORI__TRY(nori__inline_functions(s->ir, err));
-    /* What callers see is the model as its file says it, before anything is rewritten. */
-    NORI__TRY(nori__infer_graph(s->ir, err));
+    NORI__TRY(nori__upgrade(s->ir, err));
+    /* What callers see are the model's own inputs and outputs, with what is known of them now. */
     s->n_inputs = s->ir->main->input_count;
     s->n_outputs = s->ir->main->output_count;
     NORI__TRY(nori__describe_values(&s->arena, s->ir->main->inputs, s->n_inputs, &s->inputs, err));
     NORI__TRY(
         nori__describe_values(&s->arena, s->ir->main->outputs, s->n_outputs, &s->outputs, err));
-    NORI__TRY(nori__upgrade(s->ir, err));
     NORI__TRY(nori__passes_run(s->ir, o->level, err));
     for (size_t i = 0; o->level >= 2 && i < rewrites->count; i++) {
         const nori__builtin *b = rewrites->items[i];

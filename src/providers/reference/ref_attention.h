@@ -1,4 +1,5 @@
-/* ref_attention.h: scaled dot-product attention on ready views, shared by the attention operators. */
+/* ref_attention.h: scaled dot-product attention on ready views, shared by the attention operators.
+ */
 #ifndef NORI_PROVIDERS_REFERENCE_REF_ATTENTION_H
 #define NORI_PROVIDERS_REFERENCE_REF_ATTENTION_H
 

@@ -1,6 +1,6 @@
-/* ref_attention_ms.c: com.microsoft Attention and EmbedLayerNormalization, as exporters of BERT-like
- * models write them. In double, rounded once. A masked key has mask_filter_value added to its score,
- * so that a query with every key masked still spreads over them. */
+/* ref_attention_ms.c: com.microsoft Attention and EmbedLayerNormalization, as exporters of
+ * BERT-like models write them. In double, rounded once. A masked key has mask_filter_value added to
+ * its score, so that a query with every key masked still spreads over them. */
 #include "providers/reference/ref_attention.h"
 
 #include <math.h>
@@ -41,8 +41,9 @@ static void ms_bias(const void *user, int64_t b, int64_t h, int64_t i, double *o
         out[j] = r->mask && masked(r, b, i, j) ? r->filter : 0;
         if (r->added) {
             int64_t bb = r->added->dims[0] == 1 ? 0 : b, hh = r->added->dims[1] == 1 ? 0 : h;
-            out[j] += ((const double *)
-                           r->added->data)[((bb * r->added->dims[1] + hh) * r->a->q_length + i) * n + j];
+            out[j] +=
+                ((const double *)
+                     r->added->data)[((bb * r->added->dims[1] + hh) * r->a->q_length + i) * n + j];
         }
         if (r->causal && j > i + r->a->past) {
             out[j] = -INFINITY;
@@ -73,9 +74,11 @@ static nori_status read_rules(nori_call *call, const nori__attention *a, ms_rule
                d[3] == n && (d[0] == 1 || d[0] == a->batch) && (d[1] == 1 || d[1] == a->heads);
     }
     return fits ? NORI_OK
-                : nori__fail(call->err, NORI_ERROR_DATA,
-                             "mask_index (input 3) or the attention bias (input 5) does not fit %lld "
-                             "queries and %lld keys", (long long)a->q_length, (long long)n);
+                : nori__fail(
+                      call->err, NORI_ERROR_DATA,
+                      "mask_index (input 3) or the attention bias (input 5) does not fit %lld "
+                      "queries and %lld keys",
+                      (long long)a->q_length, (long long)n);
 }
 
 /* Sizes of the three parts of the projection. */
@@ -185,8 +188,8 @@ nori_status nori__ref_ms_Attention(nori_call *call)
     return nori__nn_double(call, 0, ms_attention);
 }
 
-/* ---- EmbedLayerNormalization: input_ids, segment_ids, word, position and segment embeddings, gamma,
- * beta, mask, position_ids ---- */
+/* ---- EmbedLayerNormalization: input_ids, segment_ids, word, position and segment embeddings,
+ * gamma, beta, mask, position_ids ---- */
 
 /* Adds row `row` of table i to sum; false when there is no such row. */
 static bool add_row(const nori_call *call, uint32_t i, int64_t row, int64_t n, double *sum)

@@ -60,7 +60,8 @@ static double one_output(const deform *f, int64_t image, int64_t made, int64_t p
                 }
                 weight = f->mask ? f->mask[base * f->out_size + place] : 1;
             }
-            const double *x = (const double *)c->x + (image * c->channels + first + ic) * f->in_size;
+            const double *x =
+                (const double *)c->x + (image * c->channels + first + ic) * f->in_size;
             double w = ((const double *)c->weight)[(made * per_group + ic) * f->kernel_size + p];
             sum += w * weight * interpolate(f, x, at);
         }

@@ -1,5 +1,5 @@
-/* ref_einsum.c: Einsum and Det. Float sums in double, rounded once; integers wrap. An empty sum is 0.
- * Det of an empty matrix is 1, of a singular one 0. */
+/* ref_einsum.c: Einsum and Det. Float sums in double, rounded once; integers wrap. An empty sum is
+ * 0. Det of an empty matrix is 1, of a singular one 0. */
 #include "ops/einsum.h"
 #include "providers/reference/ref_nn.h"
 

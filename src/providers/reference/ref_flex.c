@@ -1,6 +1,7 @@
-/* ref_flex.c: FlexAttention of ai.onnx.preview: attention whose scores and probabilities pass through
- * the model's own subgraphs. Products in double; scores are rounded to the softmax's type for the
- * subgraphs. A query all of whose scores are -infinity gives NaN, as the text's Softmax does. */
+/* ref_flex.c: FlexAttention of ai.onnx.preview: attention whose scores and probabilities pass
+ * through the model's own subgraphs. Products in double; scores are rounded to the softmax's type
+ * for the subgraphs. A query all of whose scores are -infinity gives NaN, as the text's Softmax
+ * does. */
 #include "providers/reference/ref_nn.h"
 
 #include <math.h>

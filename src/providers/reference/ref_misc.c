@@ -1,5 +1,5 @@
-/* ref_misc.c: CausalConvWithState, LinearAttention, SwiGLU, in double, rounded once. Empty sequences
- * pass the state through. */
+/* ref_misc.c: CausalConvWithState, LinearAttention, SwiGLU, in double, rounded once. Empty
+ * sequences pass the state through. */
 #include "providers/reference/ref_nn.h"
 
 #include <math.h>

@@ -11,7 +11,8 @@
 #include "ops/families.h"
 #include "ops/window.h"
 
-/* Runs body with FLOAT16 and BFLOAT16 inputs and outputs as FLOAT; the call itself where none is. */
+/* Runs body with FLOAT16 and BFLOAT16 inputs and outputs as FLOAT; the call itself where none is.
+ */
 nori_status nori__nn_half(nori_call *call, nori__run_fn body);
 /* Runs body with every float input and output as DOUBLE. Bit i of ints: input i, and bit 16 + i:
  * output i, becomes DOUBLE even if it is an integer. */
@@ -63,7 +64,8 @@ static inline double nori__nn_clamp(double v, double low, double high)
 }
 void nori__nn_range(nori_type type, double *low, double *high);
 
-/* Attribute "activation" (absent: none) on y in place; p: its n parameters, defaults where missing. */
+/* Attribute "activation" (absent: none) on y in place; p: its n parameters, defaults where missing.
+ */
 nori_status nori__nn_activate(const nori_call *call, const float *p, size_t n, float *y,
                               int64_t count);
 

@@ -119,12 +119,14 @@ static nori_status group_norm_by(nori_call *call, int64_t groups, bool per_group
     const nori_tensor *x = call->in[0];
     int64_t channels = x->dims[1], plane = nori__nn_product(x->dims, 2, x->rank);
     if (groups < 1 || channels % groups != 0) {
-        return nori__fail(call->err, NORI_ERROR_DATA, "%lld channels do not divide into %lld groups",
-                          (long long)channels, (long long)groups);
+        return nori__fail(call->err, NORI_ERROR_DATA,
+                          "%lld channels do not divide into %lld groups", (long long)channels,
+                          (long long)groups);
     }
     for (uint32_t i = 1; i < 3; i++) {
         NORI__TRY(nori__nn_need(call, i, i == 1 ? "scale" : "bias", -1));
-        NORI__TRY(nori__nn_count(call, i, i == 1 ? "scale" : "bias", per_group ? groups : channels));
+        NORI__TRY(
+            nori__nn_count(call, i, i == 1 ? "scale" : "bias", per_group ? groups : channels));
     }
     double epsilon = (double)nori__attr_f(call->node, "epsilon", 1e-5f);
     int64_t size = channels / groups;

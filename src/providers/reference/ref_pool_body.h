@@ -1,5 +1,5 @@
-/* ref_pool_body.h: pooling for one element type. Included with T, NAME(x) defined. A unit of work is
- * a block of at most BLOCK outputs of one row; kernel positions go by outside the inner loop. */
+/* ref_pool_body.h: pooling for one element type. Included with T, NAME(x) defined. A unit of work
+ * is a block of at most BLOCK outputs of one row; kernel positions go by outside the inner loop. */
 
 static void NAME(pool_block)(const pool_job *job, const T *x, int64_t from, int64_t count,
                              const int64_t *offsets, int64_t n_off, double *acc, int64_t *best)

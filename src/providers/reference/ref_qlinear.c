@@ -42,8 +42,9 @@ static nori_status spread_of(nori_call *call, const nori_tensor *t, uint32_t par
     int64_t one = by_row ? s->rows : s->columns, other = by_row ? s->columns : s->rows;
     int64_t all = other > 0 ? t->count / other : one;
     if (s->count != 1 && s->count != one && s->count != all) {
-        return nori__fail(call->err, NORI_ERROR_DATA, "input %u has %lld values, expected 1 or %lld",
-                          param, (long long)s->count, (long long)one);
+        return nori__fail(call->err, NORI_ERROR_DATA,
+                          "input %u has %lld values, expected 1 or %lld", param,
+                          (long long)s->count, (long long)one);
     }
     return NORI_OK;
 }
@@ -147,7 +148,8 @@ static nori_status requantize_matrix(nori_call *call, const nori__ref_product_wo
         int64_t ra = rows.count == 1 ? 0 : line % rows.count;
         float a_scale = (float)nori__tensor_get_f64(call->in[1], ra);
         for (int64_t n = 0; n < p->n; n++, i++) {
-            int64_t cb = columns.count == p->n ? n : spread_at(&columns, line / p->m * b_matrix + n);
+            int64_t cb =
+                columns.count == p->n ? n : spread_at(&columns, line / p->m * b_matrix + n);
             cb = cb < columns.count ? cb : cb % columns.count;
             float factor = a_scale * (float)nori__tensor_get_f64(call->in[4], cb) / y_scale;
             nori__tensor_set_i64(y, i, requantize(sums[i], factor, zero, low, high));

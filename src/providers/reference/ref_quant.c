@@ -1,9 +1,9 @@
 /* ref_quant.c: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, com.microsoft QLinearAdd.
  *
- * Quantizing divides in the scale's precision (or the one of `precision`), rounds half to even, adds
- * the zero point and saturates; NaN gives the lowest integer. Float 8 and 4 bit targets are cast as
- * their type has it. Dequantizing subtracts exactly, then multiplies in float32 and rounds to the
- * output's type. Empty tensors stay empty. */
+ * Quantizing divides in the scale's precision (or the one of `precision`), rounds half to even,
+ * adds the zero point and saturates; NaN gives the lowest integer. Float 8 and 4 bit targets are
+ * cast as their type has it. Dequantizing subtracts exactly, then multiplies in float32 and rounds
+ * to the output's type. Empty tensors stay empty. */
 #include "base/half.h"
 #include "providers/reference/ref.h"
 #include "providers/reference/ref_nn.h"
@@ -45,9 +45,10 @@ static nori_status grain_of(const nori_call *call, grain *g)
         fits = s->dims[d] == (d == axis ? blocks : x->dims[d]);
     }
     if (!fits) {
-        return nori__fail(call->err, NORI_ERROR_DATA,
-                          "the scale does not have the input's shape in blocks of %lld along axis %d",
-                          (long long)block, axis);
+        return nori__fail(
+            call->err, NORI_ERROR_DATA,
+            "the scale does not have the input's shape in blocks of %lld along axis %d",
+            (long long)block, axis);
     }
     g->sj = 1;
     g->si = g->inner;
@@ -156,7 +157,8 @@ nori_status nori__ref_QuantizeLinear(nori_call *call)
     if (t.precision != NORI_FLOAT16 && t.precision != NORI_BFLOAT16) {
         t.precision = NORI_FLOAT;
     }
-    bool small = type == NORI_FLOAT4E2M1 || (type >= NORI_FLOAT8E4M3FN && type <= NORI_FLOAT8E5M2FNUZ);
+    bool small =
+        type == NORI_FLOAT4E2M1 || (type >= NORI_FLOAT8E4M3FN && type <= NORI_FLOAT8E5M2FNUZ);
     if ((!t.integer && !small) || type == NORI_INT32 ||
         (!nori__type_is_float(x) && x != NORI_INT32)) {
         return nori__nn_type_error(call, t.integer || small ? 0 : 2);
@@ -207,7 +209,8 @@ nori_status nori__ref_DequantizeLinear(nori_call *call)
     target t = {.type = type};
     nori__nn_range(type, &t.low, &t.high);
     t.integer = t.high > 0;
-    bool small = type == NORI_FLOAT4E2M1 || (type >= NORI_FLOAT8E4M3FN && type <= NORI_FLOAT8E5M2FNUZ);
+    bool small =
+        type == NORI_FLOAT4E2M1 || (type >= NORI_FLOAT8E4M3FN && type <= NORI_FLOAT8E5M2FNUZ);
     if (!t.integer && !small) {
         return nori__nn_type_error(call, 0);
     }
@@ -300,8 +303,12 @@ nori_status nori__ref_ms_QLinearAdd(nori_call *call)
         uint32_t at = i == 2 ? 7 : 3 * i + 2;
         zero[i] = nori__nn_has(call, at) ? (int32_t)nori__tensor_get_i64(call->in[at], 0) : 0;
     }
-    qadd q = {(float)nori__tensor_get_f64(call->in[1], 0), (float)nori__tensor_get_f64(call->in[4], 0),
-              (float)nori__tensor_get_f64(call->in[6], 0), zero[0], zero[1], zero[2]};
+    qadd q = {(float)nori__tensor_get_f64(call->in[1], 0),
+              (float)nori__tensor_get_f64(call->in[4], 0),
+              (float)nori__tensor_get_f64(call->in[6], 0),
+              zero[0],
+              zero[1],
+              zero[2]};
     const nori_tensor *from[2] = {call->in[0], call->in[3]};
     return nori__ref_lines(call, call->out[0], from, 2, qadd_line, &q);
 }

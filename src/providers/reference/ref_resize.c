@@ -62,8 +62,9 @@ static int64_t nearest(const nori__resize *r, double x, int64_t n)
 
 static bool changes(const nori__resize *r, int d, const nori_tensor *x)
 {
-    return r->coords == NORI__TF_CROP ? r->out[d] != x->dims[d] || r->start[d] != 0 || r->end[d] != 1
-                                      : r->scale[d] != 1 || r->out[d] != x->dims[d];
+    return r->coords == NORI__TF_CROP
+               ? r->out[d] != x->dims[d] || r->start[d] != 0 || r->end[d] != 1
+               : r->scale[d] != 1 || r->out[d] != x->dims[d];
 }
 
 /* ---- nearest ---- */
@@ -275,7 +276,8 @@ static nori_status resize(nori_call *call)
     }
     scales = nori__nn_has(call, r.scales_in) ? call->in[r.scales_in] : NULL;
     roi = r.roi_in != UINT32_MAX && nori__nn_has(call, r.roi_in) ? call->in[r.roi_in] : NULL;
-    NORI__TRY(nori__resize_sizes(call->node, call->err, x->rank, x->dims, roi, scales, want, n, &r));
+    NORI__TRY(
+        nori__resize_sizes(call->node, call->err, x->rank, x->dims, roi, scales, want, n, &r));
     for (int d = 0; d < x->rank; d++) {
         if (r.out[d] != call->out[0]->dims[d]) {
             return nori__fail(call->err, NORI_ERROR_DATA, "output axis %d has size %lld, not %lld",

@@ -38,8 +38,8 @@ static bool corners(const align *a, double y, double x, int64_t *place, double *
     return true;
 }
 
-/* One bin of one channel. In max mode the text's examples take the largest weighted neighbour of all
- * sampling points, not the largest interpolated value. */
+/* One bin of one channel. In max mode the text's examples take the largest weighted neighbour of
+ * all sampling points, not the largest interpolated value. */
 static double bin(const align *a, const double *x, double y0, double x0, double h, double w,
                   int64_t grid_h, int64_t grid_w)
 {

@@ -33,8 +33,9 @@ static nori_status read_shape(nori_call *call, rotary *r)
     r->turned = r->turned == 0 ? r->size : r->turned;
     r->interleaved = nori__attr_i(call->node, "interleaved", 0) != 0;
     if (r->turned < 0 || r->turned > r->size || r->turned % 2 != 0) {
-        return nori__fail(call->err, NORI_ERROR_DATA, "rotary_embedding_dim is %lld for heads of %lld",
-                          (long long)r->turned, (long long)r->size);
+        return nori__fail(call->err, NORI_ERROR_DATA,
+                          "rotary_embedding_dim is %lld for heads of %lld", (long long)r->turned,
+                          (long long)r->size);
     }
     return NORI_OK;
 }

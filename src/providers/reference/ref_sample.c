@@ -134,7 +134,8 @@ static nori_status read_modes(nori_call *call, sampler *s)
     }
     s->align = nori__attr_i(call->node, "align_corners", 0) != 0;
     if (cube && s->n > 6) {
-        return nori__fail(call->err, NORI_ERROR_UNSUPPORTED, "cubic sampling of %d dimensions", s->n);
+        return nori__fail(call->err, NORI_ERROR_UNSUPPORTED, "cubic sampling of %d dimensions",
+                          s->n);
     }
     return NORI_OK;
 }

@@ -1,5 +1,6 @@
 /* ref_signal.c: DFT and STFT, in double, rounded once. Lengths that are powers of two by the fast
- * transform, others by the sum. A NaN or infinity reaches the whole line. Length 0 has no results. */
+ * transform, others by the sum. A NaN or infinity reaches the whole line. Length 0 has no results.
+ */
 #include "providers/reference/ref_nn.h"
 
 #include <math.h>

@@ -10,7 +10,8 @@ static nori_status window(nori_call *call, double a0, double a1, double a2)
     NORI__TRY(nori__nn_need(call, 0, "size", -1));
     nori_tensor *y = call->out[0];
     if (call->in[0]->count != 1 || nori__tensor_get_i64(call->in[0], 0) != y->count) {
-        return nori__fail(call->err, NORI_ERROR_DATA, "size (input 0) is not one number, 0 or more");
+        return nori__fail(call->err, NORI_ERROR_DATA,
+                          "size (input 0) is not one number, 0 or more");
     }
     bool periodic = nori__attr_i(call->node, "periodic", 1) != 0;
     double n = (double)(periodic ? y->count : y->count - 1);

@@ -77,13 +77,10 @@ static nori_status check_compiled(nori_findings *f, const nori__ir *ir, nori_err
     nori__ir *copy = NULL;
     NORI__TRY(nori__ir_copy(ir, &copy, err));
     nori_error problem = {0};
+    nori__resolve(copy); /* before functions: their nodes follow their own operator sets */
     nori_status status = nori__inline_functions(copy, &problem);
     if (status == NORI_OK) {
-        nori__resolve(copy);
-        status = nori__upgrade(copy, &problem);
-    }
-    if (status == NORI_OK) {
-        status = nori__infer_graph(copy, &problem);
+        status = nori__upgrade(copy, &problem); /* infers on the way */
     }
     nori__ir_free(copy);
     if (status == NORI_ERROR_MEMORY) {
