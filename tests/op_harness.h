@@ -30,6 +30,7 @@ typedef struct op {
     nori_error err;
     nori_status status;
     bool ran;
+    nori__pool *pool; /* NULL: one thread */
 } op;
 
 static inline void op_begin(op *o, const char *domain, const char *name, int version)
@@ -214,7 +215,9 @@ static inline nori_status op__go(op *o)
         nori_call call = {.node = &o->node, .n_in = o->node.input_count,
                           .n_out = o->node.output_count,
                           .in = (const nori_tensor *const *)o->in, .out = o->out, .exec = &exec,
-                          .allocator = &nori__malloc, .threads = 1, .err = &o->err, .run = o};
+                          .allocator = &nori__malloc, .pool = o->pool,
+                          .threads = o->pool ? nori__pool_threads(o->pool) : 1, .err = &o->err,
+                          .run = o};
         status = o->node.op->reference(&call);
     }
     nori__arena_free(&arena);

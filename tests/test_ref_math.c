@@ -54,14 +54,15 @@ static void test_broadcasting(void **state)
     op_end(&o);
 }
 
-/* Every line of a large broadcast, against the plain formula. */
-static void test_large(void **state)
+/* Every line of a large broadcast, against the plain formula; on one thread and on three, which
+ * start lines in the middle. */
+static void large(nori__pool *pool)
 {
-    (void)state;
     op o;
     op_begin(&o, "", "Mul", 14);
+    o.pool = pool;
     nori_tensor *a = op_tensor(NORI_FLOAT, "7x1x300x5", NULL);
-    nori_tensor *b = op_tensor(NORI_FLOAT, "4x1x5", NULL);
+    nori_tensor *b = op_tensor(NORI_FLOAT, "40x1x5", NULL);
     for (int64_t i = 0; i < a->count; i++) {
         ((float *)a->data)[i] = (float)(i % 1000);
     }
@@ -70,16 +71,40 @@ static void test_large(void **state)
     }
     op_give(&o, a);
     op_give(&o, b);
-    const float *got = op_out(&o, 0, NORI_FLOAT, "7x4x300x5")->data;
+    const float *got = op_out(&o, 0, NORI_FLOAT, "7x40x300x5")->data;
     for (int64_t n = 0; n < 7; n++) {
-        for (int64_t c = 0; c < 4; c++) {
+        for (int64_t c = 0; c < 40; c++) {
             for (int64_t h = 0; h < 1500; h++) {
                 float want = (float)((n * 1500 + h) % 1000) * (float)(c * 5 + h % 5 + 1);
-                assert_true(got[(n * 4 + c) * 1500 + h] == want);
+                assert_true(got[(n * 40 + c) * 1500 + h] == want);
             }
         }
     }
     op_end(&o);
+    op_begin(&o, "", "Add", 14); /* equal shapes: one line, cut into pieces */
+    o.pool = pool;
+    for (int k = 0; k < 2; k++) {
+        nori_tensor *t = op_tensor(NORI_INT32, "70000", NULL);
+        for (int32_t i = 0; i < 70000; i++) {
+            ((int32_t *)t->data)[i] = i * (k + 1);
+        }
+        op_give(&o, t);
+    }
+    const int32_t *sum = op_out(&o, 0, NORI_INT32, "70000")->data;
+    for (int32_t i = 0; i < 70000; i++) {
+        assert_int_equal(sum[i], 3 * i);
+    }
+    op_end(&o);
+}
+
+static void test_large(void **state)
+{
+    (void)state;
+    nori__pool *pool = NULL;
+    assert_int_equal(nori__pool_create(&nori__malloc, 3, &pool, NULL), NORI_OK);
+    large(NULL);
+    large(pool);
+    nori__pool_free(pool);
 }
 
 static void test_integers(void **state)
