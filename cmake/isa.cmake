@@ -8,5 +8,7 @@ function(nori_isa_sources level)
     elseif(level STREQUAL "avx512")
         set(flags "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vnni;-mfma;-mf16c")
     endif()
+    # Loops of constant length unroll only at -O3.
+    list(APPEND flags "$<$<CONFIG:Release>:-O3>")
     set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${flags}")
 endfunction()

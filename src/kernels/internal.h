@@ -13,6 +13,11 @@ void nori__base_move(nori__kernels *k);
 #if defined(__x86_64__) || defined(__i386__)
 #define NORI__X86 1
 void nori__avx2_gemm(nori__kernels *k);
+void nori__avx2_int8(nori__kernels *k);
+void nori__avx2_unary(nori__kernels *k);
+void nori__avx2_vector(nori__kernels *k);
+void nori__avx2_window(nori__kernels *k);
+void nori__avx2_move(nori__kernels *k);
 #endif
 
 /* max(low, x) and min(high, x) with NaN kept. */

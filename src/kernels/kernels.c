@@ -19,6 +19,11 @@ static void fill(nori__cpu_level level, nori__kernels *k)
 #ifdef NORI__X86
     if (level >= NORI__CPU_AVX2) {
         nori__avx2_gemm(k);
+        nori__avx2_int8(k);
+        nori__avx2_unary(k);
+        nori__avx2_vector(k);
+        nori__avx2_window(k);
+        nori__avx2_move(k);
     }
 #endif
 }

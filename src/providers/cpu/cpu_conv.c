@@ -229,6 +229,21 @@ static void pad_channel(const conv_run *r, const float *x, float *out, size_t st
     }
 }
 
+/* The same into a plane whose borders are zero already. */
+static void fill_channel(const conv_run *r, const float *x, float *out, size_t step)
+{
+    out += (r->pad[0] * r->padded[1] + r->pad[1]) * step + r->pad[2];
+    for (size_t h = 0; h < r->in[1]; h++, out += step, x += r->in[2]) {
+        size_t w = 0;
+        for (; w + 4 <= r->in[2]; w += 4) { /* rows are short: a call each would cost more */
+            memcpy(out + w, x + w, 4 * sizeof(float));
+        }
+        for (; w < r->in[2]; w++) {
+            out[w] = x[w];
+        }
+    }
+}
+
 static void pad_units(void *user, int64_t begin, int64_t end, int thread)
 {
     const conv_run *r = user;
@@ -293,14 +308,14 @@ static void depthwise_units(void *user, int64_t begin, int64_t end, int thread)
     const nori__kernels *kern = nori__kernels_get();
     size_t step = plane_step(r), each = s->made / s->group;
     float *plane = (float *)(void *)(job->work + (size_t)thread * plane_bytes(r));
+    memset(plane, 0, plane_bytes(r));
     for (int64_t u = begin; u < end; u++) {
         size_t m = (size_t)u % s->made, b = (size_t)u / s->made;
         size_t at = (size_t)u * r->out_size;
         nori__f32_finish f = {.row = r->bias ? r->bias + m : NULL, .clamp = s->act.clamp,
                               .low = s->act.low, .high = s->act.high, .ld_add = r->out[2],
                               .add = r->sum ? r->sum + at : NULL};
-        pad_channel(r, r->x + (b * r->channels + m / each) * r->in_size, plane, step);
-        memset(plane + step * r->padded[1], 0, NORI__NR_MAX * r->stride[2] * sizeof(float));
+        fill_channel(r, r->x + (b * r->channels + m / each) * r->in_size, plane, step);
         kern->f32_depthwise(r->out[1], r->out[2], r->kernel[1], r->kernel[2], r->stride[1],
                             r->stride[2], r->dilation[1], r->dilation[2], plane, step,
                             s->weights + m * s->taps, r->y + at, &f);
@@ -313,7 +328,7 @@ static void depthwise_units(void *user, int64_t begin, int64_t end, int thread)
 static nori_status run_depthwise(nori_call *call, conv_run *r, char *work)
 {
     depthwise_job job = {r, work};
-    nori__parallel_for(call->pool, nori__cpu_threads(call), (int64_t)(r->batch * r->s->made), 1,
+    nori__parallel_for(call->pool, nori__cpu_threads(call), (int64_t)(r->batch * r->s->made), 8,
                        depthwise_units, &job);
     return NORI_OK;
 }

@@ -1,0 +1,51 @@
+/* avx2_move.c: moving bits with AVX2. */
+#include "kernels/internal.h"
+
+#include <immintrin.h>
+
+/* 8 x 8 words. */
+static inline __attribute__((always_inline)) void turn(const uint32_t *in, size_t in_step,
+                                                       uint32_t *out, size_t out_step)
+{
+    __m256i r[8], t[8], u[8];
+    for (int i = 0; i < 8; i++) {
+        r[i] = _mm256_loadu_si256((const __m256i *)(in + (size_t)i * in_step));
+    }
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        u[i] = _mm256_unpacklo_epi64(t[i], t[i + 2]);
+        u[i + 1] = _mm256_unpackhi_epi64(t[i], t[i + 2]);
+        u[i + 2] = _mm256_unpacklo_epi64(t[i + 1], t[i + 3]);
+        u[i + 3] = _mm256_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    for (int i = 0; i < 4; i++) {
+        _mm256_storeu_si256((__m256i *)(out + (size_t)i * out_step),
+                            _mm256_permute2x128_si256(u[i], u[i + 4], 0x20));
+        _mm256_storeu_si256((__m256i *)(out + (size_t)(i + 4) * out_step),
+                            _mm256_permute2x128_si256(u[i], u[i + 4], 0x31));
+    }
+}
+
+static void x32_transpose(size_t rows, size_t cols, const uint32_t *in, size_t in_step,
+                          uint32_t *out, size_t out_step)
+{
+    size_t r8 = rows / 8 * 8, c8 = cols / 8 * 8;
+    for (size_t c = 0; c < c8; c += 8) {
+        for (size_t r = 0; r < r8; r += 8) {
+            turn(in + r * in_step + c, in_step, out + c * out_step + r, out_step);
+        }
+    }
+    for (size_t c = 0; c < cols; c++) {
+        for (size_t r = c < c8 ? r8 : 0; r < rows; r++) {
+            out[c * out_step + r] = in[r * in_step + c];
+        }
+    }
+}
+
+void nori__avx2_move(nori__kernels *k)
+{
+    k->x32_transpose = x32_transpose;
+}
