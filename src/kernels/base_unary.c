@@ -5,6 +5,7 @@
  * is 0 or -0. */
 #include "kernels/internal.h"
 
+#include <float.h>
 #include <math.h>
 
 #define UNARY(name, expression)                                                     \
@@ -20,6 +21,12 @@
 static float hard(float x, float a, float b)
 {
     return nori__clamp(a * x + b, 0, 1);
+}
+
+/* -inf times 0 would be NaN. */
+static float hardswish(float x)
+{
+    return (x < -FLT_MAX ? -FLT_MAX : x) * hard(x, 1.0f / 6, 0.5f);
 }
 
 static float sigmoid(float x)
@@ -50,7 +57,7 @@ UNARY(f32_relu, x < 0 ? 0 : x)
 UNARY(f32_leaky, x < 0 ? p[0] * x : x)
 UNARY(f32_clamp, nori__clamp(x, p[0], p[1]))
 UNARY(f32_hardsigmoid, hard(x, p[0], p[1]))
-UNARY(f32_hardswish, x * hard(x, 1.0f / 6, 0.5f))
+UNARY(f32_hardswish, hardswish(x))
 UNARY(f32_sigmoid, sigmoid(x))
 UNARY(f32_tanh, tanhf(x))
 UNARY(f32_exp, expf(x))

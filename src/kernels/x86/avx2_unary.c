@@ -1,6 +1,8 @@
 /* avx2_unary.c: one-argument functions over rows with AVX2; errors are stated in avx2_math.h. */
 #include "kernels/x86/avx2_math.h"
 
+#include <float.h>
+
 /* f is a constant where this is inlined. */
 ALWAYS void row(size_t n, const float *x, float *y, const float *p,
                 __m256 (*f)(__m256 x, const float *p))
@@ -41,7 +43,8 @@ ALWAYS __m256 hardswish(__m256 x, const float *p)
 {
     const float q[2] = {1.0f / 6, 0.5f};
     (void)p;
-    return _mm256_mul_ps(x, hardsigmoid(x, q));
+    /* -inf times 0 would be NaN. */
+    return _mm256_mul_ps(_mm256_max_ps(vset(-FLT_MAX), x), hardsigmoid(x, q));
 }
 
 ALWAYS __m256 sigmoid(__m256 x, const float *p)

@@ -93,6 +93,8 @@ void nori__pack_a(size_t m, size_t k, const float *a, size_t row, size_t col, fl
 void nori__pack_b(size_t n, size_t k, const float *b, size_t row, size_t col, float *out);
 
 /* ---- kernels, by file ---- */
-extern const nori__kernel nori__cpu_conv, nori__cpu_matmul;
+extern const nori__kernel nori__cpu_conv, nori__cpu_matmul, nori__cpu_unary, nori__cpu_binary,
+    nori__cpu_batch_norm, nori__cpu_softmax, nori__cpu_layer_norm, nori__cpu_skip_norm,
+    nori__cpu_instance_norm, nori__cpu_mean, nori__cpu_pool, nori__cpu_transpose;
 
 #endif

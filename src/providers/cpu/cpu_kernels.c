@@ -8,6 +8,19 @@ static bool floats(const nori__node *node)
                                          nori__cpu_is_f32(node, 1));
 }
 
+static bool first_float(const nori__node *node)
+{
+    return nori__cpu_is_f32(node, 0);
+}
+
+/* Elements of four bytes. */
+static bool words(const nori__node *node)
+{
+    const nori__value *v = nori__cpu_value(node, 0);
+    return v && (v->type.elem == NORI_FLOAT || v->type.elem == NORI_INT32 ||
+                 v->type.elem == NORI_UINT32);
+}
+
 static const struct row {
     nori__op_id op;
     bool (*accepts)(const nori__node *node);
@@ -18,6 +31,39 @@ static const struct row {
     {NORI__OP_ONNX_MatMul, floats, &nori__cpu_matmul},
     {NORI__OP_ONNX_Gemm, floats, &nori__cpu_matmul},
     {NORI__OP_MS_FusedGemm, floats, &nori__cpu_matmul},
+    {NORI__OP_ONNX_Relu, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_LeakyRelu, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_Clip, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_HardSigmoid, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_HardSwish, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_Sigmoid, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_Tanh, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_Exp, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_Erf, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_Gelu, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_Swish, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_Sqrt, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_Reciprocal, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_Neg, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_Abs, floats, &nori__cpu_unary},
+    {NORI__OP_MS_FastGelu, floats, &nori__cpu_unary},
+    {NORI__OP_ONNX_Add, floats, &nori__cpu_binary},
+    {NORI__OP_ONNX_Sub, floats, &nori__cpu_binary},
+    {NORI__OP_ONNX_Mul, floats, &nori__cpu_binary},
+    {NORI__OP_ONNX_Div, floats, &nori__cpu_binary},
+    {NORI__OP_ONNX_Max, floats, &nori__cpu_binary},
+    {NORI__OP_ONNX_Min, floats, &nori__cpu_binary},
+    {NORI__OP_ONNX_BatchNormalization, floats, &nori__cpu_batch_norm},
+    {NORI__OP_ONNX_Softmax, floats, &nori__cpu_softmax},
+    {NORI__OP_ONNX_LayerNormalization, floats, &nori__cpu_layer_norm},
+    {NORI__OP_ONNX_RMSNormalization, floats, &nori__cpu_layer_norm},
+    {NORI__OP_ONNX_InstanceNormalization, floats, &nori__cpu_instance_norm},
+    {NORI__OP_ONNX_GlobalAveragePool, floats, &nori__cpu_mean},
+    {NORI__OP_ONNX_MaxPool, floats, &nori__cpu_pool},
+    {NORI__OP_ONNX_AveragePool, floats, &nori__cpu_pool},
+    {NORI__OP_MS_SkipLayerNormalization, floats, &nori__cpu_skip_norm},
+    {NORI__OP_ONNX_ReduceMean, first_float, &nori__cpu_mean},
+    {NORI__OP_ONNX_Transpose, words, &nori__cpu_transpose},
 };
 
 const nori__kernel *nori__cpu_kernel(const nori__node *node)
