@@ -56,7 +56,11 @@ static inline nori_tensor *node_values(nori_type type, int rank, const int64_t *
     return t;
 }
 
-#define NODE_DIMS(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[]){__VA_ARGS__}
+#define NODE_DIMS(...)                                                                             \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (int64_t[])                                       \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 #define NODE_F(rank_dims, ...) node_values(NORI_FLOAT, rank_dims, (double[]){__VA_ARGS__})
 
 /* Type, shape and values; NaN equals NaN. Frees the tensor. */

@@ -315,8 +315,8 @@ static void test_sequence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scope),   cmocka_unit_test(test_shadowing),
-        cmocka_unit_test(test_growing), cmocka_unit_test(test_trips_and_condition),
+        cmocka_unit_test(test_scope),           cmocka_unit_test(test_shadowing),
+        cmocka_unit_test(test_growing),         cmocka_unit_test(test_trips_and_condition),
         cmocka_unit_test(test_scan_directions), cmocka_unit_test(test_sequence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

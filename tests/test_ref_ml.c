@@ -1,5 +1,5 @@
-/* test_ref_ml.c: ai.onnx.ml: trees at their thresholds and at missing values, linear models, support
- * vectors, encoders, maps. Values are worked out by hand. */
+/* test_ref_ml.c: ai.onnx.ml: trees at their thresholds and at missing values, linear models,
+ * support vectors, encoders, maps. Values are worked out by hand. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,9 +37,9 @@ static void attr_doubles(make *m, nori__pb_node *n, const char *name, size_t cou
         *MAKE_ADD(m, a->t->doubles) = v[i];
     }
 }
-#define FLOATS(m, n, name, ...) \
+#define FLOATS(m, n, name, ...)                                                                    \
     attr_floats(m, n, name, sizeof((double[]){__VA_ARGS__}) / 8, (double[]){__VA_ARGS__})
-#define INTS(m, n, name, ...) \
+#define INTS(m, n, name, ...)                                                                      \
     make_attr_ints(m, n, name, sizeof((int64_t[]){__VA_ARGS__}) / 8, (int64_t[]){__VA_ARGS__})
 
 static nori__pb_node *begin(make *m, const char *op, nori_type in, const char *outputs)
@@ -114,18 +114,20 @@ static void test_tree_modes(void **state)
     static const struct {
         const char *mode;
         bool below, at, above;
-    } cases[] = {{"BRANCH_LEQ", true, true, false},  {"BRANCH_LT", true, false, false},
-                 {"BRANCH_GTE", false, true, true},  {"BRANCH_GT", false, false, true},
-                 {"BRANCH_EQ", false, true, false},  {"BRANCH_NEQ", true, false, true}};
+    } cases[] = {{"BRANCH_LEQ", true, true, false}, {"BRANCH_LT", true, false, false},
+                 {"BRANCH_GTE", false, true, true}, {"BRANCH_GT", false, false, true},
+                 {"BRANCH_EQ", false, true, false}, {"BRANCH_NEQ", true, false, true}};
     double t = (double)0.1f;
     for (size_t i = 0; i < NORI__COUNT(cases); i++) {
         for (int wide = 0; wide < 2; wide++) {
             nori_type type = wide ? NORI_DOUBLE : NORI_FLOAT;
             double below = wide ? nextafter(t, 0) : (double)nextafterf(0.1f, 0);
             double above = wide ? nextafter(t, 1) : (double)nextafterf(0.1f, 1);
-            assert_true(split(cases[i].mode, type, below, t, wide, -1) == (cases[i].below ? 10 : 20));
+            assert_true(split(cases[i].mode, type, below, t, wide, -1) ==
+                        (cases[i].below ? 10 : 20));
             assert_true(split(cases[i].mode, type, t, t, wide, -1) == (cases[i].at ? 10 : 20));
-            assert_true(split(cases[i].mode, type, above, t, wide, -1) == (cases[i].above ? 10 : 20));
+            assert_true(split(cases[i].mode, type, above, t, wide, -1) ==
+                        (cases[i].above ? 10 : 20));
         }
         /* NaN goes by the flag alone. */
         assert_true(split(cases[i].mode, NORI_FLOAT, (double)NAN, t, false, 1) == 10);
@@ -388,8 +390,9 @@ static void test_maps(void **state)
     nori_tensor *keys = node_values(NORI_INT64, NODE_DIMS(3), (double[]){4, 0, 2});
     nori_tensor *values = NODE_F(NODE_DIMS(3), 40, 1, 20), *x = NULL;
     for (int sparse = 0; sparse < 3; sparse++) { /* 2: key 4 is past the end */
-        assert_int_equal(nori_tensor_group(NULL, NORI_KIND_MAP, (nori_tensor *[]){keys, values}, 2, 0,
-                                           NULL, &x, NULL), NORI_OK);
+        assert_int_equal(nori_tensor_group(NULL, NORI_KIND_MAP, (nori_tensor *[]){keys, values}, 2,
+                                           0, NULL, &x, NULL),
+                         NORI_OK);
         n = begin(&m, "CastMap", NORI_FLOAT, "o");
         nori__pb_value *in = &m.graph.inputs.items[0];
         in->type->kind = NORI_KIND_MAP;
@@ -413,10 +416,14 @@ static void test_maps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree_modes),      cmocka_unit_test(test_tree_classifier),
-        cmocka_unit_test(test_tree_aggregates), cmocka_unit_test(test_tree_cycle),
-        cmocka_unit_test(test_linear),          cmocka_unit_test(test_svm),
-        cmocka_unit_test(test_scale),           cmocka_unit_test(test_encode),
+        cmocka_unit_test(test_tree_modes),
+        cmocka_unit_test(test_tree_classifier),
+        cmocka_unit_test(test_tree_aggregates),
+        cmocka_unit_test(test_tree_cycle),
+        cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_svm),
+        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_encode),
         cmocka_unit_test(test_maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

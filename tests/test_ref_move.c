@@ -80,10 +80,15 @@ static void test_slice_clamps(void **state)
         int count;
         double want[4];
     } cases[] = {
-        {0, INT64_MAX, 1, 4, {0, 1, 2, 3}}, {INT64_MIN, INT64_MAX, 3, 2, {0, 3}},
-        {INT64_MAX, INT64_MIN, -2, 2, {3, 1}}, {3, 0, -1, 3, {3, 2, 1}},
-        {-5, -1, 2, 2, {0, 2}}, {2, 2, 1, 0, {0}}, {0, 3, -1, 0, {0}},
-        {1, INT64_MAX, INT64_MAX, 1, {1}}, {2, INT64_MIN, INT64_MIN, 1, {2}},
+        {0, INT64_MAX, 1, 4, {0, 1, 2, 3}},
+        {INT64_MIN, INT64_MAX, 3, 2, {0, 3}},
+        {INT64_MAX, INT64_MIN, -2, 2, {3, 1}},
+        {3, 0, -1, 3, {3, 2, 1}},
+        {-5, -1, 2, 2, {0, 2}},
+        {2, 2, 1, 0, {0}},
+        {0, 3, -1, 0, {0}},
+        {1, INT64_MAX, INT64_MAX, 1, {1}},
+        {2, INT64_MIN, INT64_MIN, 1, {2}},
     };
     for (size_t i = 0; i < NORI__COUNT(cases); i++) {
         make m;
@@ -177,10 +182,10 @@ static void test_pad_refuses(void **state)
     assert_null(pad("edge", NODE_F(NODE_DIMS(0), 0), I64(1, 0), NORI_ERROR_DATA));
     assert_null(pad("wrap", NODE_F(NODE_DIMS(2), 0, 1), I64(-2, 3), NORI_ERROR_DATA));
     assert_null(pad("constant", NODE_F(NODE_DIMS(2), 0, 1), I64(-3, 3), NORI_ERROR_DATA));
-    assert_null(pad("constant", NODE_F(NODE_DIMS(2), 0, 1), I64(INT64_MAX, INT64_MAX),
-                    NORI_ERROR_MODEL));
-    assert_null(pad("constant", NODE_F(NODE_DIMS(2), 0, 1), I64(INT64_MIN, INT64_MAX),
-                    NORI_ERROR_DATA));
+    assert_null(
+        pad("constant", NODE_F(NODE_DIMS(2), 0, 1), I64(INT64_MAX, INT64_MAX), NORI_ERROR_MODEL));
+    assert_null(
+        pad("constant", NODE_F(NODE_DIMS(2), 0, 1), I64(INT64_MIN, INT64_MAX), NORI_ERROR_DATA));
 }
 
 /* ---- ScatterND ---- */
@@ -213,16 +218,20 @@ static void test_scatter_nd(void **state)
                 index_tensor(NODE_DIMS(2, 1, 1), (double[]){2, -3}),
                 NODE_F(NODE_DIMS(2, 1, 2), 7, 8, 9, 10), NORI_OK);
     node_expect(o, NORI_FLOAT, NODE_DIMS(3, 2), (double[]){9, 10, 3, 4, 7, 8});
-    o = scatter("add", NODE_F(NODE_DIMS(2), 1, 2), index_tensor(NODE_DIMS(3, 1), (double[]){1, 1, 0}),
-                NODE_F(NODE_DIMS(3), 10, 20, 1), NORI_OK);
+    o = scatter("add", NODE_F(NODE_DIMS(2), 1, 2),
+                index_tensor(NODE_DIMS(3, 1), (double[]){1, 1, 0}), NODE_F(NODE_DIMS(3), 10, 20, 1),
+                NORI_OK);
     node_expect(o, NORI_FLOAT, NODE_DIMS(2), (double[]){2, 32});
-    o = scatter("max", NODE_F(NODE_DIMS(2), 1, 2), index_tensor(NODE_DIMS(3, 1), (double[]){1, 1, 0}),
+    o = scatter("max", NODE_F(NODE_DIMS(2), 1, 2),
+                index_tensor(NODE_DIMS(3, 1), (double[]){1, 1, 0}),
                 NODE_F(NODE_DIMS(3), 5, 3, (double)NAN), NORI_OK);
     node_expect(o, NORI_FLOAT, NODE_DIMS(2), (double[]){(double)NAN, 5});
-    assert_null(scatter("none", NODE_F(NODE_DIMS(2), 1, 2), index_tensor(NODE_DIMS(1, 1), (double[]){2}),
-                        NODE_F(NODE_DIMS(1), 1), NORI_ERROR_DATA));
-    assert_null(scatter("none", NODE_F(NODE_DIMS(2), 1, 2), index_tensor(NODE_DIMS(1, 1), (double[]){-3}),
-                        NODE_F(NODE_DIMS(1), 1), NORI_ERROR_DATA));
+    assert_null(scatter("none", NODE_F(NODE_DIMS(2), 1, 2),
+                        index_tensor(NODE_DIMS(1, 1), (double[]){2}), NODE_F(NODE_DIMS(1), 1),
+                        NORI_ERROR_DATA));
+    assert_null(scatter("none", NODE_F(NODE_DIMS(2), 1, 2),
+                        index_tensor(NODE_DIMS(1, 1), (double[]){-3}), NODE_F(NODE_DIMS(1), 1),
+                        NORI_ERROR_DATA));
 }
 
 /* ---- empty tensors ---- */
@@ -233,8 +242,9 @@ static void test_empty_identity(void **state)
     make m;
     nori_tensor *x = NULL, *o = NULL;
     nori_error err = {0};
-    assert_int_equal(nori_tensor_wrap(NULL, NORI_FLOAT, 2, (int64_t[]){0, 16}, NULL, 0, NULL, NULL,
-                                      &x, NULL), NORI_OK);
+    assert_int_equal(
+        nori_tensor_wrap(NULL, NORI_FLOAT, 2, (int64_t[]){0, 16}, NULL, 0, NULL, NULL, &x, NULL),
+        NORI_OK);
     make_begin(&m, 13);
     make_node(&m, &m.graph, "", "Identity", "n", "x", "o");
     make_input(&m, &m.graph, "x", NORI_FLOAT, "N 16");
@@ -276,7 +286,8 @@ static void test_transpose_widths(void **state)
                                       NORI_INT32, NORI_INT64, NORI_COMPLEX128};
     for (size_t i = 0; i < NORI__COUNT(types); i++) {
         make m;
-        const nori_tensor *in[] = {node_values(types[i], NODE_DIMS(2, 3), (double[]){1, 0, 1, 1, 1, 0})};
+        const nori_tensor *in[] = {
+            node_values(types[i], NODE_DIMS(2, 3), (double[]){1, 0, 1, 1, 1, 0})};
         one_node(&m, 25, "Transpose", "x", in, 1);
         node_expect(run_one(&m, in, 1, NORI_OK), types[i], NODE_DIMS(3, 2),
                     (double[]){1, 1, 0, 1, 1, 0});
@@ -376,11 +387,11 @@ static void test_bad_content(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slice_reverses),   cmocka_unit_test(test_slice_clamps),
+        cmocka_unit_test(test_slice_reverses),     cmocka_unit_test(test_slice_clamps),
         cmocka_unit_test(test_exported_pad_chain), cmocka_unit_test(test_pad_crops_first),
-        cmocka_unit_test(test_pad_refuses),      cmocka_unit_test(test_scatter_nd),
-        cmocka_unit_test(test_empty_identity),   cmocka_unit_test(test_empty_moves),
-        cmocka_unit_test(test_transpose_widths), cmocka_unit_test(test_batch_survives),
+        cmocka_unit_test(test_pad_refuses),        cmocka_unit_test(test_scatter_nd),
+        cmocka_unit_test(test_empty_identity),     cmocka_unit_test(test_empty_moves),
+        cmocka_unit_test(test_transpose_widths),   cmocka_unit_test(test_batch_survives),
         cmocka_unit_test(test_bad_content),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

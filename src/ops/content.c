@@ -139,3 +139,41 @@ void nori__slice_axis(int64_t dim, int64_t start, int64_t end, int64_t step, int
     *first = start;
     *count = span <= 0 ? 0 : (int64_t)(((uint64_t)span - 1) / by) + 1;
 }
+
+/* ---- shapes given as inputs ---- */
+
+int nori__shape_input(const nori__infer *c, uint32_t i, nori__dim *dims)
+{
+    int n = nori__in_data(c, i, dims, NORI_MAX_RANK);
+    if (n < 0 && nori__in_rank(c, i) == 1 && c->in[i].dims[0].value >= 0 &&
+        c->in[i].dims[0].value <= NORI_MAX_RANK) {
+        n = (int)c->in[i].dims[0].value;
+        for (int d = 0; d < n; d++) {
+            dims[d] = NORI__DIM_ANY;
+        }
+    }
+    return n;
+}
+
+bool nori__whole(const nori__infer *c, uint32_t i)
+{
+    return nori__has_in(c, i) && c->in[i].tensor != NULL;
+}
+
+nori_status nori__shape_check(const nori__infer *c, uint32_t i)
+{
+    const nori_tensor *t = nori__has_in(c, i) ? c->in[i].tensor : NULL;
+    if (!t) {
+        return NORI_OK;
+    }
+    if (t->rank > 1 || (t->type != NORI_INT64 && t->type != NORI_INT32)) {
+        return nori__fail(c->err, NORI_ERROR_MODEL,
+                          "the shape must be a list of int64, found rank %d of %s", t->rank,
+                          nori_type_name((nori_type)t->type));
+    }
+    if (t->count > NORI_MAX_RANK) {
+        return nori__fail(c->err, NORI_ERROR_LIMIT, "rank %lld, at most %d is taken",
+                          (long long)t->count, NORI_MAX_RANK);
+    }
+    return NORI_OK;
+}

@@ -25,6 +25,14 @@ void nori__content_set(nori__infer *c, uint32_t i, int count, const nori__dim *d
 /* The content of input `in` is also that of output 0. */
 void nori__content_pass(nori__infer *c, uint32_t in);
 
+/* Dims from the content of a shape input; open ones when only the count of entries is known (then
+ * -1 in the content reads as open too). -1: not even that. */
+int nori__shape_input(const nori__infer *c, uint32_t i, nori__dim *dims);
+/* Error unless a shape input whose content is known is a list of integers, not too long. */
+nori_status nori__shape_check(const nori__infer *c, uint32_t i);
+/* The whole content of an input is known. */
+bool nori__whole(const nori__infer *c, uint32_t i);
+
 /* Axes made non-negative for rank, each once. */
 nori_status nori__fix_axes(nori_error *err, int rank, int64_t *axes, int count);
 

@@ -78,7 +78,10 @@ static void carried(nori__infer *c, uint32_t out, const nori__type *t, uint32_t 
         }
         return;
     }
-    nori__type first = {.kind = s->kind, .elem = s->elem, .rank = s->rank, .of = s->of,
+    nori__type first = {.kind = s->kind,
+                        .elem = s->elem,
+                        .rank = s->rank,
+                        .of = s->of,
                         .dims = (nori__dim *)(uintptr_t)s->dims};
     if (fixed && o->rank < 0) {
         start(o, &first); /* Scan's states keep their shape */
@@ -90,8 +93,8 @@ static void carried(nori__infer *c, uint32_t out, const nori__type *t, uint32_t 
 
 /* Scan output: the body's, with the iterations as an axis more. Names of the body mean something
  * else in each iteration. */
-static void stacked(nori__infer *c, uint32_t out, const nori__type *t, int64_t axis, nori__dim count,
-                    int64_t batch)
+static void stacked(nori__infer *c, uint32_t out, const nori__type *t, int64_t axis,
+                    nori__dim count, int64_t batch)
 {
     nori__dim dims[NORI_MAX_RANK + 2];
     if (!t || t->kind != NORI_KIND_TENSOR) {
@@ -125,7 +128,8 @@ nori_status nori__infer_loop(nori__infer *c)
     if (!body || body->output_count < n + 1 || body->input_count != n + 2) {
         return nori__fail(c->err, NORI_ERROR_MODEL,
                           "the body has %u inputs and %u outputs, expected %u and at least %u",
-                          body ? body->input_count : 0, body ? body->output_count : 0, n + 2, n + 1);
+                          body ? body->input_count : 0, body ? body->output_count : 0, n + 2,
+                          n + 1);
     }
     if (c->node->output_count > body->output_count - 1) {
         return nori__fail(c->err, NORI_ERROR_MODEL, "%u outputs, the body gives %u",

@@ -19,8 +19,8 @@ nori_status nori__infer_gather(nori__infer *c)
         return NORI_OK;
     }
     if (rank - 1 + depth > NORI_MAX_RANK) {
-        return nori__fail(c->err, NORI_ERROR_LIMIT, "rank %d, at most %d is taken", rank - 1 + depth,
-                          NORI_MAX_RANK);
+        return nori__fail(c->err, NORI_ERROR_LIMIT, "rank %d, at most %d is taken",
+                          rank - 1 + depth, NORI_MAX_RANK);
     }
     nori__dim dims[2 * NORI_MAX_RANK];
     int n = 0;
@@ -48,8 +48,9 @@ nori_status nori__infer_gather(nori__infer *c)
     for (int i = 0; i < m && count >= 0; i++) {
         int64_t at = index[i] < 0 ? index[i] + count : index[i];
         if (at < 0 || at >= count) {
-            return nori__fail(c->err, NORI_ERROR_MODEL, "index %lld is outside of axis 0 of size %d",
-                              (long long)index[i], count);
+            return nori__fail(c->err, NORI_ERROR_MODEL,
+                              "index %lld is outside of axis 0 of size %d", (long long)index[i],
+                              count);
         }
         picked[i] = data[at];
     }
@@ -90,9 +91,8 @@ nori_status nori__infer_gather_nd(nori__infer *c)
         return NORI_OK;
     }
     if (last.value < 1 || last.value > rank - batch) {
-        return nori__fail(c->err, NORI_ERROR_MODEL,
-                          "indices end in size %lld, expected 1 to %lld", (long long)last.value,
-                          (long long)(rank - batch));
+        return nori__fail(c->err, NORI_ERROR_MODEL, "indices end in size %lld, expected 1 to %lld",
+                          (long long)last.value, (long long)(rank - batch));
     }
     int n = 0;
     for (int d = 0; d < depth - 1; d++) {
@@ -145,16 +145,16 @@ nori_status nori__infer_scatter_elements(nori__infer *c)
     for (uint32_t i = 1; i < 3; i++) {
         int r = nori__in_rank(c, i);
         if (r >= 0 && r != rank) {
-            return nori__fail(c->err, NORI_ERROR_MODEL, "input %u has rank %d, data has rank %d", i, r,
-                              rank);
+            return nori__fail(c->err, NORI_ERROR_MODEL, "input %u has rank %d, data has rank %d", i,
+                              r, rank);
         }
     }
     for (int d = 0; d < rank && nori__in_rank(c, 1) >= 0 && nori__in_rank(c, 2) >= 0; d++) {
         nori__dim a = c->in[1].dims[d], b = c->in[2].dims[d], in = c->in[0].dims[d];
         if (known(a) && known(b) && a.value != b.value) {
             return nori__fail(c->err, NORI_ERROR_MODEL,
-                              "axis %d: indices have size %lld, updates %lld", d, (long long)a.value,
-                              (long long)b.value);
+                              "axis %d: indices have size %lld, updates %lld", d,
+                              (long long)a.value, (long long)b.value);
         }
         if (known(a) && known(in) && d != axis && a.value > in.value) {
             return nori__fail(c->err, NORI_ERROR_MODEL,
@@ -176,8 +176,8 @@ nori_status nori__infer_scatter_nd(nori__infer *c)
     nori__dim last = depth > 0 ? c->in[1].dims[depth - 1] : nori__dim_of(-2);
     if (depth < 1 || rank < 1 || (known(last) && last.value > rank)) {
         return nori__fail(c->err, NORI_ERROR_MODEL,
-                          "indices of rank %d ending in size %lld do not fit data of rank %d", depth,
-                          (long long)last.value, rank);
+                          "indices of rank %d ending in size %lld do not fit data of rank %d",
+                          depth, (long long)last.value, rank);
     }
     if (!known(last) || up < 0) {
         return NORI_OK;
@@ -210,7 +210,8 @@ nori_status nori__infer_tensor_scatter(nori__infer *c)
     if (axis == 0 || (nori__in_rank(c, 1) >= 0 && nori__in_rank(c, 1) != rank)) {
         return nori__fail(c->err, NORI_ERROR_MODEL,
                           "axis %d, rank %d with an update of rank %d: the axis must not be the "
-                          "batch's and the ranks alike", axis, rank, nori__in_rank(c, 1));
+                          "batch's and the ranks alike",
+                          axis, rank, nori__in_rank(c, 1));
     }
     return NORI_OK;
 }

@@ -47,8 +47,11 @@ nori_status nori__infer_ml_extract(nori__infer *c)
     }
     for (int d = 0; d < at; d++) {
         nori__dim v = c->in[1].dims[d];
-        n = v.value == 1 ? n : n.value == 1 ? v : v.value >= 0 && n.value >= 0 &&
-            nori__mul_dim(n.value, v.value, &n.value) ? n : NORI__DIM_ANY;
+        n = v.value == 1   ? n
+            : n.value == 1 ? v
+            : v.value >= 0 && n.value >= 0 && nori__mul_dim(n.value, v.value, &n.value)
+                ? n
+                : NORI__DIM_ANY;
     }
     int to = rank == 1 ? 2 : rank;
     for (int d = 0; d < to - 1; d++) {
@@ -69,7 +72,7 @@ nori_status nori__infer_ml_category(nori__infer *c)
 nori_status nori__infer_ml_label_encoder(nori__infer *c)
 {
     const nori_tensor *values = nori__attr_tensor(c->node, "values_tensor");
-    nori_type type = values ? (nori_type)values->type
+    nori_type type = values                                 ? (nori_type)values->type
                      : list_size(c->node, "values_strings") ? NORI_STRING
                      : list_size(c->node, "values_floats")  ? NORI_FLOAT
                      : list_size(c->node, "values_int64s")  ? NORI_INT64
@@ -110,11 +113,13 @@ nori_status nori__infer_ml_feature_vectorizer(nori__infer *c)
                               rank);
         }
         if (n.value >= 0 && dims[0].value >= 0 && n.value != dims[0].value) {
-            return nori__fail(c->err, NORI_ERROR_MODEL, "input %u has %lld rows, the ones before %lld",
-                              i, (long long)n.value, (long long)dims[0].value);
+            return nori__fail(c->err, NORI_ERROR_MODEL,
+                              "input %u has %lld rows, the ones before %lld", i, (long long)n.value,
+                              (long long)dims[0].value);
         }
         dims[0] = dims[0].value >= 0 || (dims[0].name && n.value < 0) ? dims[0] : n;
-        if (w.value < 0 || dims[1].value < 0 || !nori__add_i64(dims[1].value, w.value, &dims[1].value)) {
+        if (w.value < 0 || dims[1].value < 0 ||
+            !nori__add_i64(dims[1].value, w.value, &dims[1].value)) {
             dims[1] = NORI__DIM_ANY;
         }
     }
@@ -202,8 +207,10 @@ nori_status nori__infer_ml_zip_map(nori__infer *c)
     if (value) {
         bool text = list_size(c->node, "classlabels_strings") > 0;
         *value = (nori__type){.kind = NORI_KIND_TENSOR, .elem = NORI_FLOAT, .rank = 0};
-        *map = (nori__type){.kind = NORI_KIND_MAP, .elem = text ? NORI_STRING : NORI_INT64,
-                            .rank = -1, .of = value};
+        *map = (nori__type){.kind = NORI_KIND_MAP,
+                            .elem = text ? NORI_STRING : NORI_INT64,
+                            .rank = -1,
+                            .of = value};
     }
     if (c->node->output_count > 0) {
         c->out[0].kind = NORI_KIND_SEQUENCE;
@@ -220,9 +227,11 @@ nori_status nori__infer_ml_cast_map(nori__infer *c)
         int64_t n = nori__attr_i(c->node, "max_map", 1);
         dims[1].value = n < 0 ? -1 : n;
     }
-    nori__out_set(c, 0, nori__same(to, "TO_STRING")  ? NORI_STRING
-                        : nori__same(to, "TO_INT64") ? NORI_INT64
-                                                     : NORI_FLOAT, 2, dims);
+    nori__out_set(c, 0,
+                  nori__same(to, "TO_STRING")  ? NORI_STRING
+                  : nori__same(to, "TO_INT64") ? NORI_INT64
+                                               : NORI_FLOAT,
+                  2, dims);
     return NORI_OK;
 }
 

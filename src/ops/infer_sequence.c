@@ -25,9 +25,9 @@ static const nori__type *element(nori__infer *c, nori_kind kind, nori_type elem,
 
 static const nori__type *of_input(nori__infer *c, uint32_t i)
 {
-    return nori__has_in(c, i) ? element(c, (nori_kind)c->in[i].kind, (nori_type)c->in[i].elem,
-                                        c->in[i].of)
-                              : NULL;
+    return nori__has_in(c, i)
+               ? element(c, (nori_kind)c->in[i].kind, (nori_type)c->in[i].elem, c->in[i].of)
+               : NULL;
 }
 
 static nori_status want_kind(nori__infer *c, uint32_t i, nori_kind kind)

@@ -107,8 +107,8 @@ nori_status nori__ref_Transpose(nori_call *call)
     const int64_t *perm = nori__attr_ints(call->node, "perm", &n);
     int64_t axes[NORI_MAX_RANK];
     if (perm && n != in->rank) {
-        return nori__fail(call->err, NORI_ERROR_DATA, "perm has %zu entries, input 0 has rank %d", n,
-                          in->rank);
+        return nori__fail(call->err, NORI_ERROR_DATA, "perm has %zu entries, input 0 has rank %d",
+                          n, in->rank);
     }
     for (int d = 0; d < in->rank; d++) {
         axes[d] = perm ? perm[d] : in->rank - 1 - d;

@@ -72,7 +72,8 @@ nori_status nori__body_push(nori__body_runs *b)
 
 /* Type and shape of one item: of the first, or, when the body never ran, what is known of its
  * output; sizes that are not known are 0 then, as there is nothing they could be read from. */
-static nori_status item_shape(nori__body_runs *b, uint32_t k, nori_type *type, int *rank, int64_t *dims)
+static nori_status item_shape(nori__body_runs *b, uint32_t k, nori_type *type, int *rank,
+                              int64_t *dims)
 {
     const nori__vec *items = &b->stacks[k].items;
     if (items->count > 0) {
@@ -95,7 +96,8 @@ static nori_status item_shape(nori__body_runs *b, uint32_t k, nori_type *type, i
     return NORI_OK;
 }
 
-nori_status nori__body_stack(nori__body_runs *b, uint32_t k, uint32_t o, int64_t axis, bool backward)
+nori_status nori__body_stack(nori__body_runs *b, uint32_t k, uint32_t o, int64_t axis,
+                             bool backward)
 {
     const nori__vec *items = &b->stacks[k].items;
     nori_call *call = b->call;
@@ -129,8 +131,11 @@ nori_status nori__body_stack(nori__body_runs *b, uint32_t k, uint32_t o, int64_t
                               (long long)i);
         }
         int64_t place = backward ? count - 1 - i : i;
-        nori__move m = {.rank = 2, .dims = {outer, inner}, .from_step = {inner, 1},
-                        .to_step = {inner * count, 1}, .to = place * inner};
+        nori__move m = {.rank = 2,
+                        .dims = {outer, inner},
+                        .from_step = {inner, 1},
+                        .to_step = {inner * count, 1},
+                        .to = place * inner};
         NORI__TRY(nori__move_all(&m, t, out, call->err));
     }
     return NORI_OK;

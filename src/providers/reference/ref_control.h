@@ -16,8 +16,8 @@ typedef struct nori__body_runs {
     uint32_t n_in, n_out;
     uint32_t first_scan, n_scan; /* outputs [first_scan, first_scan + n_scan) are stacked */
     const nori_tensor **in;
-    nori_tensor **out;           /* of the last run; references */
-    nori_tensor **state;         /* references kept between runs: n_out entries, or NULL */
+    nori_tensor **out;   /* of the last run; references */
+    nori_tensor **state; /* references kept between runs: n_out entries, or NULL */
     nori__stack *stacks;
     nori__arena arena;
 } nori__body_runs;
@@ -31,7 +31,8 @@ nori_status nori__body_run(nori__body_runs *b);
 nori_status nori__body_push(nori__body_runs *b);
 /* Output o of the call: the items of stack k along axis, last first if backward. type says the
  * rest when there are none. */
-nori_status nori__body_stack(nori__body_runs *b, uint32_t k, uint32_t o, int64_t axis, bool backward);
+nori_status nori__body_stack(nori__body_runs *b, uint32_t k, uint32_t o, int64_t axis,
+                             bool backward);
 void nori__stack_clear(nori__stack *s);
 
 #endif

@@ -13,8 +13,8 @@ typedef struct list {
     size_t n;
 } list;
 
-static list read_list(const nori__node *node, const char *text, const char *ints, const char *floats,
-                      const char *tensor)
+static list read_list(const nori__node *node, const char *text, const char *ints,
+                      const char *floats, const char *tensor)
 {
     list l = {NULL, NULL, NULL, tensor ? nori__attr_tensor(node, tensor) : NULL, 0};
     if (l.tensor) {
@@ -169,8 +169,8 @@ nori_status nori__ref_ml_LabelEncoder(nori_call *call)
         return encode_classes(call);
     }
     list keys = read_list(call->node, "keys_strings", "keys_int64s", "keys_floats", "keys_tensor");
-    list values = read_list(call->node, "values_strings", "values_int64s", "values_floats",
-                            "values_tensor");
+    list values =
+        read_list(call->node, "values_strings", "values_int64s", "values_floats", "values_tensor");
     return map_all(call, &keys, &values);
 }
 

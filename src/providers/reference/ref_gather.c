@@ -24,7 +24,8 @@ nori_status nori__ref_Gather(nori_call *call)
     for (int64_t o = 0, to = 0; o < s.outer; o++) {
         for (int64_t i = 0; i < at->count; i++, to += s.inner) {
             nori__index(at, i, size, &index);
-            NORI__TRY(nori__move_run(in, (o * size + index) * s.inner, out, to, s.inner, call->err));
+            NORI__TRY(
+                nori__move_run(in, (o * size + index) * s.inner, out, to, s.inner, call->err));
         }
     }
     return NORI_OK;
@@ -75,12 +76,14 @@ nori_status nori__ref_GatherND(nori_call *call)
     NORI__TRY(nori__need_indices(call, 1));
     const nori_tensor *in = call->in[0], *at = call->in[1];
     nori_tensor *out = call->out[0];
-    int64_t batch = nori__attr_i(call->node, "batch_dims", 0), batches = 1, per_batch = 1, inner = 1;
+    int64_t batch = nori__attr_i(call->node, "batch_dims", 0), batches = 1, per_batch = 1,
+            inner = 1;
     int64_t k = at->rank > 0 ? at->dims[at->rank - 1] : 0;
     if (at->rank < 1 || batch < 0 || batch >= at->rank || k < 1 || k > in->rank - batch) {
         return nori__fail(call->err, NORI_ERROR_DATA,
                           "indices of rank %d ending in %lld with batch_dims %lld do not fit data "
-                          "of rank %d", at->rank, (long long)k, (long long)batch, in->rank);
+                          "of rank %d",
+                          at->rank, (long long)k, (long long)batch, in->rank);
     }
     for (int d = 0; d < batch; d++) {
         if (in->dims[d] != at->dims[d]) {
@@ -124,7 +127,8 @@ nori_status nori__ref_OneHot(nori_call *call)
     nori_tensor *out = call->out[0];
     int axis;
     if (values->count != 2 || at->type == NORI_STRING) {
-        return nori__fail(call->err, NORI_ERROR_DATA, "values has %lld elements, expected off and on",
+        return nori__fail(call->err, NORI_ERROR_DATA,
+                          "values has %lld elements, expected off and on",
                           (long long)values->count);
     }
     NORI__TRY(nori__ref_axis(call, nori__attr_i(call->node, "axis", -1), at->rank + 1, &axis));
@@ -228,8 +232,8 @@ nori_status nori__ref_Compress(nori_call *call)
     for (int64_t o = 0, to = 0; o < s.outer && out->count > 0; o++) {
         for (int64_t i = 0; i < keep->count; i++) {
             if (((const uint8_t *)keep->data)[i]) {
-                NORI__TRY(nori__move_run(in, (o * s.length + i) * s.inner, out, to, s.inner,
-                                         call->err));
+                NORI__TRY(
+                    nori__move_run(in, (o * s.length + i) * s.inner, out, to, s.inner, call->err));
                 to += s.inner;
             }
         }

@@ -21,8 +21,8 @@ static void products(const nori__rows *x, int64_t row, const float *w, const flo
     }
 }
 
-static nori_status linear_scores(const nori_call *call, int64_t want, nori__rows *x, const float **w,
-                                 const float **b, int64_t *n)
+static nori_status linear_scores(const nori_call *call, int64_t want, nori__rows *x,
+                                 const float **w, const float **b, int64_t *n)
 {
     size_t n_w, n_b;
     NORI__TRY(nori__rows_of(call, x));
@@ -31,8 +31,8 @@ static nori_status linear_scores(const nori_call *call, int64_t want, nori__rows
     *n = want > 0 ? want : x->width > 0 ? (int64_t)n_w / x->width : 0;
     int64_t need;
     if (!*w || *n < 1 || !nori__mul_dim(*n, x->width, &need) || (int64_t)n_w != need) {
-        return nori__fail(call->err, NORI_ERROR_DATA,
-                          "%zu coefficients do not fit %lld features", n_w, (long long)x->width);
+        return nori__fail(call->err, NORI_ERROR_DATA, "%zu coefficients do not fit %lld features",
+                          n_w, (long long)x->width);
     }
     if (n_b > 0 && (int64_t)n_b != *n) {
         return bad(call, "there is not one intercept for each score");
@@ -138,7 +138,8 @@ static nori_status machine_read(const nori_call *call, machine *m)
     if (n_a != n_b || (n_vectors > 0 && (m->x.width < 1 || (int64_t)n_vectors % m->x.width != 0))) {
         return nori__fail(call->err, NORI_ERROR_DATA,
                           "%zu numbers of support vectors do not fit %lld features, or prob_a and "
-                          "prob_b differ in length", n_vectors, (long long)m->x.width);
+                          "prob_b differ in length",
+                          n_vectors, (long long)m->x.width);
     }
     m->n_vectors = n_vectors > 0 ? (int64_t)n_vectors / m->x.width : 0;
     return NORI_OK;
@@ -233,8 +234,8 @@ static void couple(int64_t n, const double *r, double *q, double *qp, double *p)
 }
 
 /* Decisions of all pairs of classes i < j: above 0 is a vote for i. */
-static void decide(const machine *m, const int64_t *sizes, int64_t n, const double *k, double *pairs,
-                   double *votes)
+static void decide(const machine *m, const int64_t *sizes, int64_t n, const double *k,
+                   double *pairs, double *votes)
 {
     int64_t pair = 0, start_i = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -244,7 +245,8 @@ static void decide(const machine *m, const int64_t *sizes, int64_t n, const doub
         int64_t start_j = start_i + sizes[i];
         for (int64_t j = i + 1; j < n; start_j += sizes[j], j++, pair++) {
             double sum = 0;
-            const float *wi = m->weights + (j - 1) * m->n_vectors, *wj = m->weights + i * m->n_vectors;
+            const float *wi = m->weights + (j - 1) * m->n_vectors,
+                        *wj = m->weights + i * m->n_vectors;
             for (int64_t s = start_i; s < start_i + sizes[i]; s++) {
                 sum += (double)wi[s] * k[s];
             }
@@ -338,7 +340,8 @@ nori_status nori__ref_ml_SVMClassifier(nori_call *call)
     if ((vectors && total != m.n_vectors) || m.n_weights != wide ||
         (vectors ? m.n_rho != n_pairs : m.n_rho != 1 && m.n_rho != n) ||
         (m.n_prob > 0 && m.n_prob != n_pairs)) {
-        return bad(call, "support vectors, coefficients, rho or probabilities do not fit the classes");
+        return bad(call,
+                   "support vectors, coefficients, rho or probabilities do not fit the classes");
     }
     int64_t count = m.n_vectors + n_pairs + 4 * n + 4 + (m.n_prob > 0 ? 2 * n * n : 0);
     double *work = NULL;

@@ -93,8 +93,8 @@ static nori_status read_map(const nori_call *call, const nori_tensor **keys,
 
 /* Numbers to text as Python prints small ones ("%g" with all digits that matter); text to numbers
  * must be numbers through and through. */
-static nori_status convert(const nori_call *call, const nori_tensor *from, int64_t i, nori_tensor *to,
-                           int64_t at)
+static nori_status convert(const nori_call *call, const nori_tensor *from, int64_t i,
+                           nori_tensor *to, int64_t at)
 {
     char text[64], *end = text;
     if (from->type != NORI_STRING && to->type == NORI_STRING) {
@@ -139,7 +139,8 @@ nori_status nori__ref_ml_CastMap(nori_call *call)
                                                   : NORI_FLOAT;
     int64_t n = sparse ? nori__attr_i(call->node, "max_map", 1) : keys->count;
     if (keys->type != NORI_INT64 || n < 0) {
-        return nori__fail(call->err, NORI_ERROR_DATA, "keys must be int64 and max_map not negative");
+        return nori__fail(call->err, NORI_ERROR_DATA,
+                          "keys must be int64 and max_map not negative");
     }
     NORI__TRY(call->exec->alloc(call, 0, type, 2, (int64_t[]){1, n}, &out));
     NORI__TRY(nori__move_fill(NULL, 0, out, call->err));

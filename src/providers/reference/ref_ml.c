@@ -16,7 +16,8 @@ nori_status nori__post_read(const nori_call *call, nori__post *post)
     }
     return nori__fail(call->err, NORI_ERROR_MODEL,
                       "post_transform is %.40s, expected NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or "
-                      "PROBIT", text ? text : "another number");
+                      "PROBIT",
+                      text ? text : "another number");
 }
 
 /* Inverse of the error function: a closed first guess (Winitzki), then Newton's steps on erf. */

@@ -3,19 +3,19 @@
 
 /* ---- one line ---- */
 
-#define LINE(bits, type)                                                                       \
-    static void line_##bits(const void *from, int64_t first, int64_t from_step, void *to,      \
-                            int64_t at, int64_t to_step, int64_t n)                            \
-    {                                                                                          \
-        const type *f = (const type *)from + first;                                            \
-        type *t = (type *)to + at;                                                             \
-        if (from_step == 1 && to_step == 1) {                                                  \
-            memcpy(t, f, (size_t)n * sizeof(type));                                            \
-            return;                                                                            \
-        }                                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                      \
-            t[i * to_step] = f[i * from_step];                                                 \
-        }                                                                                      \
+#define LINE(bits, type)                                                                           \
+    static void line_##bits(const void *from, int64_t first, int64_t from_step, void *to,          \
+                            int64_t at, int64_t to_step, int64_t n)                                \
+    {                                                                                              \
+        const type *f = (const type *)from + first;                                                \
+        type *t = (type *)to + at;                                                                 \
+        if (from_step == 1 && to_step == 1) {                                                      \
+            memcpy(t, f, (size_t)n * sizeof(type));                                                \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            t[i * to_step] = f[i * from_step];                                                     \
+        }                                                                                          \
     }
 typedef struct wide {
     uint64_t half[2];
@@ -26,17 +26,17 @@ LINE(32, uint32_t)
 LINE(64, uint64_t)
 LINE(128, wide)
 
-#define LINE_SUB(bits)                                                                         \
-    static void line_##bits(const void *from, int64_t first, int64_t from_step, void *to,      \
-                            int64_t at, int64_t to_step, int64_t n)                            \
-    {                                                                                          \
-        const unsigned mask = (1u << bits) - 1, per = 8 / bits;                                \
-        for (int64_t i = 0; i < n; i++) {                                                      \
-            uint64_t f = (uint64_t)(first + i * from_step), t = (uint64_t)(at + i * to_step);  \
-            unsigned v = ((const uint8_t *)from)[f / per] >> f % per * bits & mask;            \
-            uint8_t *p = (uint8_t *)to + t / per;                                              \
-            *p = (uint8_t)((*p & ~(mask << t % per * bits)) | v << t % per * bits);            \
-        }                                                                                      \
+#define LINE_SUB(bits)                                                                             \
+    static void line_##bits(const void *from, int64_t first, int64_t from_step, void *to,          \
+                            int64_t at, int64_t to_step, int64_t n)                                \
+    {                                                                                              \
+        const unsigned mask = (1u << bits) - 1, per = 8 / bits;                                    \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            uint64_t f = (uint64_t)(first + i * from_step), t = (uint64_t)(at + i * to_step);      \
+            unsigned v = ((const uint8_t *)from)[f / per] >> f % per * bits & mask;                \
+            uint8_t *p = (uint8_t *)to + t / per;                                                  \
+            *p = (uint8_t)((*p & ~(mask << t % per * bits)) | v << t % per * bits);                \
+        }                                                                                          \
     }
 LINE_SUB(2)
 LINE_SUB(4)
@@ -256,8 +256,8 @@ nori_status nori__bad_index(const nori_call *call, uint32_t input, int64_t i, in
 {
     return nori__fail(call->err, NORI_ERROR_DATA,
                       "index %lld (element %lld of input %u) is outside of axis %d of size %lld",
-                      (long long)nori__tensor_get_i64(call->in[input], i), (long long)i, input, axis,
-                      (long long)size);
+                      (long long)nori__tensor_get_i64(call->in[input], i), (long long)i, input,
+                      axis, (long long)size);
 }
 
 nori_status nori__need_rank(const nori_call *call, uint32_t i, int rank)

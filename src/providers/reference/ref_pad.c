@@ -33,13 +33,16 @@ static nori_status pad_axis(const nori_call *call, const char *mode, int axis, i
                           "pads %lld and %lld cut more than axis %d of size %lld has",
                           (long long)low, (long long)high, axis, (long long)size);
     }
-    int64_t n = size - cut_low - cut_high, add_low = low > 0 ? low : 0, add_high = high > 0 ? high : 0;
-    int64_t least = mode[0] == 'r' ? (add_low > add_high ? add_low : add_high) + 1
-                    : mode[0] == 'c' ? 0 : 1;
+    int64_t n = size - cut_low - cut_high, add_low = low > 0 ? low : 0,
+            add_high = high > 0 ? high : 0;
+    int64_t least = mode[0] == 'r'   ? (add_low > add_high ? add_low : add_high) + 1
+                    : mode[0] == 'c' ? 0
+                                     : 1;
     if ((add_low > 0 || add_high > 0) && n < least) {
         return nori__fail(call->err, NORI_ERROR_DATA,
                           "%s padding of %lld and %lld needs %lld elements on axis %d, there are "
-                          "%lld", mode, (long long)low, (long long)high, (long long)least, axis,
+                          "%lld",
+                          mode, (long long)low, (long long)high, (long long)least, axis,
                           (long long)n);
     }
     for (int64_t i = 0; i < add_low + n + add_high; i++) {
@@ -63,8 +66,8 @@ nori_status nori__ref_Pad(nori_call *call)
     int n_axes = nori__call_ints(call, 3, NULL, axes, NORI_MAX_RANK, &bad[1]);
     NORI__TRY(bad[0]);
     NORI__TRY(bad[1]);
-    if (!nori__same(mode, "constant") && !nori__same(mode, "reflect") && !nori__same(mode, "edge") &&
-        !nori__same(mode, "wrap")) {
+    if (!nori__same(mode, "constant") && !nori__same(mode, "reflect") &&
+        !nori__same(mode, "edge") && !nori__same(mode, "wrap")) {
         return nori__fail(call->err, NORI_ERROR_MODEL,
                           "mode is %.40s, expected constant, reflect, edge or wrap", mode);
     }
@@ -74,9 +77,11 @@ nori_status nori__ref_Pad(nori_call *call)
     n_axes = n_axes < 0 ? in->rank : n_axes;
     NORI__TRY(nori__fix_axes(call->err, in->rank, axes, n_axes));
     if (n != 2 * n_axes || (value && (value->count != 1 || value->type != in->type))) {
-        return nori__fail(call->err, NORI_ERROR_DATA,
-                          "pads has %d entries for %d axes, or constant_value is not one element of "
-                          "data's type", n, n_axes);
+        return nori__fail(
+            call->err, NORI_ERROR_DATA,
+            "pads has %d entries for %d axes, or constant_value is not one element of "
+            "data's type",
+            n, n_axes);
     }
     if (!out) {
         return NORI_OK;
@@ -92,7 +97,8 @@ nori_status nori__ref_Pad(nori_call *call)
         high[axes[i]] = pads[i + n_axes];
     }
     int64_t *memory = nori__mul_size(entries, sizeof(*memory), &bytes)
-                          ? nori__alloc(call->allocator, bytes) : NULL;
+                          ? nori__alloc(call->allocator, bytes)
+                          : NULL;
     if (!memory) {
         return nori__no_memory(call->err);
     }
@@ -175,8 +181,11 @@ static nori_status move_blocks(nori_call *call, bool to_space, bool channel_firs
     int64_t b = nori__attr_i(call->node, "blocksize", 1), c = wide[1], h = deep[2], w = deep[3];
     nori__move m = {.rank = 6, .dims = {deep[0], c, h, b, w, b}};
     int64_t plane = h * w;
-    const int64_t d_step[6] = {deep[1] * plane, channel_first ? b * b * plane : plane, w,
-                               (channel_first ? b : b * c) * plane, 1,
+    const int64_t d_step[6] = {deep[1] * plane,
+                               channel_first ? b * b * plane : plane,
+                               w,
+                               (channel_first ? b : b * c) * plane,
+                               1,
                                (channel_first ? 1 : c) * plane};
     const int64_t w_step[6] = {c * b * b * plane, b * b * plane, b * b * w, b * w, b, 1};
     memcpy(m.from_step, to_space ? d_step : w_step, sizeof(d_step));
@@ -231,9 +240,10 @@ nori_status nori__ref_ReverseSequence(nori_call *call)
     NORI__TRY(nori__ref_axis(call, nori__attr_i(call->node, "time_axis", 0), in->rank, &time));
     NORI__TRY(nori__ref_axis(call, nori__attr_i(call->node, "batch_axis", 1), in->rank, &batch));
     if (time == batch || lengths->count != in->dims[batch]) {
-        return nori__fail(call->err, NORI_ERROR_DATA,
-                          "%lld sequence lengths for a batch of %lld, or time and batch share an axis",
-                          (long long)lengths->count, (long long)in->dims[batch]);
+        return nori__fail(
+            call->err, NORI_ERROR_DATA,
+            "%lld sequence lengths for a batch of %lld, or time and batch share an axis",
+            (long long)lengths->count, (long long)in->dims[batch]);
     }
     if (!out || out->count == 0) {
         return NORI_OK;
@@ -247,8 +257,8 @@ nori_status nori__ref_ReverseSequence(nori_call *call)
         int64_t n = nori__tensor_get_i64(lengths, b);
         if (n < 0 || n > in->dims[time]) {
             return nori__fail(call->err, NORI_ERROR_DATA,
-                              "sequence length %lld is outside of an axis of size %lld", (long long)n,
-                              (long long)in->dims[time]);
+                              "sequence length %lld is outside of an axis of size %lld",
+                              (long long)n, (long long)in->dims[time]);
         }
         m.dims[time] = n;
         m.to = b * m.to_step[batch];

@@ -1,5 +1,6 @@
-/* ref_scale.c: ai.onnx.ml on numbers: Scaler, Normalizer, Imputer, Binarizer, ArrayFeatureExtractor,
- * FeatureVectorizer. Computed in double. NaN passes through, but Imputer can replace it. */
+/* ref_scale.c: ai.onnx.ml on numbers: Scaler, Normalizer, Imputer, Binarizer,
+ * ArrayFeatureExtractor, FeatureVectorizer. Computed in double. NaN passes through, but Imputer can
+ * replace it. */
 #include "providers/reference/ref_ml.h"
 
 #include <math.h>
@@ -57,7 +58,8 @@ nori_status nori__ref_ml_Normalizer(nori_call *call)
     const char *norm = nori__attr_s(call->node, "norm", "MAX");
     bool max = nori__same(norm, "MAX"), l1 = nori__same(norm, "L1"), l2 = nori__same(norm, "L2");
     if (!max && !l1 && !l2) {
-        return nori__fail(call->err, NORI_ERROR_MODEL, "norm is %.20s, expected MAX, L1 or L2", norm);
+        return nori__fail(call->err, NORI_ERROR_MODEL, "norm is %.20s, expected MAX, L1 or L2",
+                          norm);
     }
     for (int64_t r = 0; call->out[0] && r < x.n; r++) {
         double by = max ? -HUGE_VAL : 0;

@@ -6,9 +6,9 @@
 typedef struct scan {
     nori__body_runs b;
     nori_call *call;
-    uint32_t n, m;     /* states, scan inputs */
-    uint32_t first;    /* input of the first state */
-    bool old;          /* the form of opset 8 */
+    uint32_t n, m;  /* states, scan inputs */
+    uint32_t first; /* input of the first state */
+    bool old;       /* the form of opset 8 */
     int64_t length;
 } scan;
 
@@ -47,8 +47,8 @@ static nori_status element(scan *s, uint32_t i, int64_t sample, int64_t t, nori_
         }
     }
     nori__ref_strides(m.rank, dims, m.to_step);
-    NORI__TRY(nori__tensor_new(s->call->allocator, (nori_type)in->type, m.rank, dims, out,
-                               s->call->err));
+    NORI__TRY(
+        nori__tensor_new(s->call->allocator, (nori_type)in->type, m.rank, dims, out, s->call->err));
     nori_status status = nori__move_all(&m, in, *out, s->call->err);
     if (status != NORI_OK) {
         nori_tensor_free(*out);
@@ -100,8 +100,7 @@ static nori_status run_new(scan *s)
         NORI__TRY(call->exec->set(call, i, (nori_tensor *)(uintptr_t)s->b.in[i]));
     }
     for (uint32_t k = 0; k < s->b.n_scan && s->n + k < call->n_out; k++) {
-        NORI__TRY(nori__body_stack(&s->b, k, s->n + k,
-                                   entry(call->node, "scan_output_axes", k),
+        NORI__TRY(nori__body_stack(&s->b, k, s->n + k, entry(call->node, "scan_output_axes", k),
                                    entry(call->node, "scan_output_directions", k) != 0));
     }
     return NORI_OK;
@@ -109,8 +108,8 @@ static nori_status run_new(scan *s)
 
 /* Copies t into place `at` of output o, which is made when it is first written: `lead` sizes, then
  * t's shape. */
-static nori_status gather_old(scan *s, nori_tensor **made, uint32_t o, int lead, const int64_t *sizes,
-                              const nori_tensor *t, int64_t at)
+static nori_status gather_old(scan *s, nori_tensor **made, uint32_t o, int lead,
+                              const int64_t *sizes, const nori_tensor *t, int64_t at)
 {
     int64_t dims[NORI_MAX_RANK + 2];
     int rank = lead + t->rank;

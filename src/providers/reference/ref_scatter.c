@@ -21,31 +21,31 @@ static nori_status read_how(const nori_call *call, how *out)
 }
 
 /* to[at + i] = to[at + i] (how) from[first + i] */
-#define COMBINE(TYPE, name, stored, value, wrap)                                               \
-    case TYPE: {                                                                               \
-        const stored *f = (const stored *)from->data + first;                                  \
-        stored *t = (stored *)to->data + at;                                                   \
-        for (int64_t i = 0; i < n; i++) {                                                      \
-            value a = nori__load_##name(&t[i]), b = nori__load_##name(&f[i]), v = b;           \
-            switch (h) {                                                                       \
-            case ADD:                                                                          \
-                v = (value)((wrap)a + (wrap)b);                                                \
-                break;                                                                         \
-            case MUL:                                                                          \
-                v = (value)((wrap)a * (wrap)b);                                                \
-                break;                                                                         \
-            case MIN:                                                                          \
-                v = b != b || b < a ? b : a;                                                   \
-                break;                                                                         \
-            case MAX:                                                                          \
-                v = b != b || b > a ? b : a;                                                   \
-                break;                                                                         \
-            default:                                                                           \
-                break;                                                                         \
-            }                                                                                  \
-            nori__store_##name(&t[i], v);                                                      \
-        }                                                                                      \
-        return NORI_OK;                                                                        \
+#define COMBINE(TYPE, name, stored, value, wrap)                                                   \
+    case TYPE: {                                                                                   \
+        const stored *f = (const stored *)from->data + first;                                      \
+        stored *t = (stored *)to->data + at;                                                       \
+        for (int64_t i = 0; i < n; i++) {                                                          \
+            value a = nori__load_##name(&t[i]), b = nori__load_##name(&f[i]), v = b;               \
+            switch (h) {                                                                           \
+            case ADD:                                                                              \
+                v = (value)((wrap)a + (wrap)b);                                                    \
+                break;                                                                             \
+            case MUL:                                                                              \
+                v = (value)((wrap)a * (wrap)b);                                                    \
+                break;                                                                             \
+            case MIN:                                                                              \
+                v = b != b || b < a ? b : a;                                                       \
+                break;                                                                             \
+            case MAX:                                                                              \
+                v = b != b || b > a ? b : a;                                                       \
+                break;                                                                             \
+            default:                                                                               \
+                break;                                                                             \
+            }                                                                                      \
+            nori__store_##name(&t[i], v);                                                          \
+        }                                                                                          \
+        return NORI_OK;                                                                            \
     }
 
 static nori_status place(const nori_call *call, how h, const nori_tensor *from, int64_t first,
@@ -134,9 +134,11 @@ nori_status nori__ref_ScatterND(nori_call *call)
         fits = up->dims[d] == want;
     }
     if (!fits) {
-        return nori__fail(call->err, NORI_ERROR_DATA,
-                          "indices of rank %d ending in %lld and updates of rank %d do not fit data of "
-                          "rank %d", at->rank, (long long)k, up->rank, in->rank);
+        return nori__fail(
+            call->err, NORI_ERROR_DATA,
+            "indices of rank %d ending in %lld and updates of rank %d do not fit data of "
+            "rank %d",
+            at->rank, (long long)k, up->rank, in->rank);
     }
     if (!out) {
         return NORI_OK;
@@ -201,8 +203,8 @@ nori_status nori__ref_TensorScatter(nori_call *call)
         int64_t n = first + u.length > p.length ? p.length - first : u.length;
         int64_t from = o * u.length * u.inner, to = o * p.length * p.inner;
         NORI__TRY(nori__move_run(up, from, out, to + first * p.inner, n * p.inner, call->err));
-        NORI__TRY(nori__move_run(up, from + n * p.inner, out, to, (u.length - n) * p.inner,
-                                 call->err));
+        NORI__TRY(
+            nori__move_run(up, from + n * p.inner, out, to, (u.length - n) * p.inner, call->err));
     }
     return NORI_OK;
 }

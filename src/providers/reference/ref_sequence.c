@@ -40,8 +40,8 @@ static nori_status position(const nori_call *call, uint32_t i, int64_t size, int
 }
 
 /* Makes output o a group of kind over items, which are given up to it. */
-static nori_status give_group(nori_call *call, uint32_t o, nori_kind kind, nori_tensor *const *items,
-                              size_t count)
+static nori_status give_group(nori_call *call, uint32_t o, nori_kind kind,
+                              nori_tensor *const *items, size_t count)
 {
     nori_tensor *group = NULL;
     NORI__TRY(nori__tensor_group(call->allocator, kind, items, count, &group, call->err));
@@ -70,8 +70,8 @@ nori_status nori__ref_SequenceConstruct(nori_call *call)
         }
     }
     if (status == NORI_OK) {
-        status = give_group(call, 0, NORI_KIND_SEQUENCE, (nori_tensor *const *)items.items,
-                            items.count);
+        status =
+            give_group(call, 0, NORI_KIND_SEQUENCE, (nori_tensor *const *)items.items, items.count);
     }
     for (size_t i = 0; i < items.count; i++) {
         nori_tensor_free(items.items[i]);
@@ -229,8 +229,8 @@ nori_status nori__ref_SplitToSequence(nori_call *call)
     nori__vec_init(&parts, call->allocator);
     nori_status status = split_parts(call, axis, &parts);
     if (status == NORI_OK) {
-        status = give_group(call, 0, NORI_KIND_SEQUENCE, (nori_tensor *const *)parts.items,
-                            parts.count);
+        status =
+            give_group(call, 0, NORI_KIND_SEQUENCE, (nori_tensor *const *)parts.items, parts.count);
     }
     for (size_t i = 0; i < parts.count; i++) {
         nori_tensor_free(parts.items[i]);
@@ -246,7 +246,8 @@ nori_status nori__ref_ConcatFromSequence(nori_call *call)
     bool stack = nori__attr_i(call->node, "new_axis", 0) != 0;
     int axis;
     if (seq->count == 0) {
-        return nori__fail(call->err, NORI_ERROR_DATA, "nothing can be joined: the sequence is empty");
+        return nori__fail(call->err, NORI_ERROR_DATA,
+                          "nothing can be joined: the sequence is empty");
     }
     const nori_tensor *first = items_of(seq)[0];
     int rank = first->rank + (stack ? 1 : 0);
@@ -283,8 +284,11 @@ nori_status nori__ref_ConcatFromSequence(nori_call *call)
     for (int64_t i = 0, at = 0; i < seq->count; i++) {
         const nori_tensor *t = items_of(seq)[i];
         int64_t n = (stack ? 1 : t->dims[axis]) * inner;
-        nori__move m = {.rank = 2, .dims = {outer, n}, .from_step = {n, 1},
-                        .to_step = {total * inner, 1}, .to = at};
+        nori__move m = {.rank = 2,
+                        .dims = {outer, n},
+                        .from_step = {n, 1},
+                        .to_step = {total * inner, 1},
+                        .to = at};
         NORI__TRY(nori__move_all(&m, t, out, call->err));
         at += n;
     }
@@ -299,9 +303,11 @@ static nori_status map_all(nori__body_runs *b)
     int64_t n = call->in[0]->count;
     for (uint32_t i = 0; i < call->n_in; i++) {
         if (!call->in[i] || (call->in[i]->kind == NORI_KIND_SEQUENCE && call->in[i]->count != n)) {
-            return nori__fail(call->err, NORI_ERROR_DATA,
-                              "input %u is missing or a sequence of another length than the first's "
-                              "%lld", i, (long long)n);
+            return nori__fail(
+                call->err, NORI_ERROR_DATA,
+                "input %u is missing or a sequence of another length than the first's "
+                "%lld",
+                i, (long long)n);
         }
     }
     for (int64_t k = 0; k < n; k++) {

@@ -56,7 +56,8 @@ nori_status nori__ref_Dropout(nori_call *call)
         return NORI_OK;
     }
     if (!(ratio > 0 && ratio < 1)) {
-        return nori__fail(call->err, NORI_ERROR_DATA, "ratio is %g, expected 0 up to below 1", ratio);
+        return nori__fail(call->err, NORI_ERROR_DATA, "ratio is %g, expected 0 up to below 1",
+                          ratio);
     }
     uint64_t state = nori__attr_find(call->node, "seed")
                          ? (uint64_t)nori__attr_i(call->node, "seed", 0)
@@ -129,8 +130,8 @@ nori_status nori__ref_Constant(nori_call *call)
     nori_tensor *out = call->out[0];
     for (uint32_t k = 0; out && k < call->node->attr_count; k++) {
         const nori__attr *a = &call->node->attrs[k];
-        const nori_tensor *t = a->kind == NORI__ATTR_TENSOR || a->kind == NORI__ATTR_SPARSE
-                                   ? a->v.tensor : NULL;
+        const nori_tensor *t =
+            a->kind == NORI__ATTR_TENSOR || a->kind == NORI__ATTR_SPARSE ? a->v.tensor : NULL;
         if (t) {
             return t->kind == NORI_KIND_SPARSE ? densify(call, t, out)
                                                : nori__move_whole(t, out, call->err);
@@ -240,7 +241,8 @@ nori_status nori__ref_Range(nori_call *call)
         return nori__ref_bad_type(call, 0);
     default:
         for (int64_t i = 0; i < out->count; i++) {
-            nori__tensor_set_i64(out, i, (int64_t)((uint64_t)first + (uint64_t)i * (uint64_t)delta));
+            nori__tensor_set_i64(out, i,
+                                 (int64_t)((uint64_t)first + (uint64_t)i * (uint64_t)delta));
         }
         return NORI_OK;
     }

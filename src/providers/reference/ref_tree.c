@@ -145,8 +145,8 @@ static nori_status run_regressor(nori_call *call, bool newer)
     nori__arena_init(&f.arena, call->allocator);
     nori_status status = nori__doubles(call, 3 * n, &work);
     if (status == NORI_OK) {
-        status = newer ? nori__forest_load_new(call, n, &f)
-                       : nori__forest_load(call, "target", n, &f);
+        status =
+            newer ? nori__forest_load_new(call, n, &f) : nori__forest_load(call, "target", n, &f);
     }
     if (status == NORI_OK) {
         status = regress(call, &f, newer, work);
@@ -177,8 +177,8 @@ static int64_t two_classes(const nori__forest *f, nori__post post, double p, dou
     return scores[1] > scores[0] ? 1 : 0;
 }
 
-static nori_status classify(const nori_call *call, const nori__forest *f, const nori__labels *labels,
-                            double *work)
+static nori_status classify(const nori_call *call, const nori__forest *f,
+                            const nori__labels *labels, double *work)
 {
     nori__rows x;
     nori__post post;

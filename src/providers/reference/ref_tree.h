@@ -17,7 +17,7 @@ typedef enum nori__tree_mode {
 
 typedef struct nori__tree_node {
     uint8_t mode;
-    bool missing_true;   /* where NaN goes */
+    bool missing_true; /* where NaN goes */
     int64_t feature;
     double value;        /* threshold; MEMBER: unused */
     int64_t yes, no;     /* nodes; LEAF: votes [yes, no) */

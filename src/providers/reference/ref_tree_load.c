@@ -87,7 +87,7 @@ static int64_t find(const key *keys, int64_t n, int64_t tree, int64_t node)
 
 static int mode_of(nori__str s)
 {
-    static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",    "BRANCH_GT",
+    static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE",    "BRANCH_GT",
                                         "BRANCH_EQ",  "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"};
     for (int i = 0; i < (int)NORI__COUNT(names); i++) {
         if (i != NORI__TREE_MEMBER && nori__str_is(s, names[i])) {
@@ -183,9 +183,12 @@ static nori_status link_votes(const nori_call *call, const char *prefix, const k
 {
     const bool classes = nori__same(prefix, "class");
     size_t n[3];
-    const int64_t *trees = nori__attr_ints(call->node, classes ? "class_treeids" : "target_treeids", &n[0]);
-    const int64_t *ids = nori__attr_ints(call->node, classes ? "class_nodeids" : "target_nodeids", &n[1]);
-    const int64_t *targets = nori__attr_ints(call->node, classes ? "class_ids" : "target_ids", &n[2]);
+    const int64_t *trees =
+        nori__attr_ints(call->node, classes ? "class_treeids" : "target_treeids", &n[0]);
+    const int64_t *ids =
+        nori__attr_ints(call->node, classes ? "class_nodeids" : "target_nodeids", &n[1]);
+    const int64_t *targets =
+        nori__attr_ints(call->node, classes ? "class_ids" : "target_ids", &n[2]);
     numbers w = classes ? read_numbers(call->node, "class_weights", "class_weights_as_tensor")
                         : read_numbers(call->node, "target_weights", "target_weights_as_tensor");
     if (n[0] != n[1] || n[0] != n[2] || w.n != (int64_t)n[0]) {
@@ -265,7 +268,8 @@ static nori_status link_members(const nori_call *call, nori__forest *f)
             return bad(call, "membership_values has fewer sets than there are nodes of that mode");
         }
         t->first = at;
-        while (at < n && nori__tensor_get_f64(f->members, at) == nori__tensor_get_f64(f->members, at)) {
+        while (at < n &&
+               nori__tensor_get_f64(f->members, at) == nori__tensor_get_f64(f->members, at)) {
             at++;
         }
         t->last = at++;
@@ -320,7 +324,8 @@ nori_status nori__forest_load_new(const nori_call *call, int64_t n_targets, nori
         t->feature = features[i];
         t->value = number(splits, i);
         t->missing_true = n[5] > 0 && missing[i] != 0;
-        if (!(mode >= 0 && mode <= NORI__TREE_MEMBER) || t->yes < 0 || t->no < 0 || t->feature < 0) {
+        if (!(mode >= 0 && mode <= NORI__TREE_MEMBER) || t->yes < 0 || t->no < 0 ||
+            t->feature < 0) {
             return bad(call, "a node has a mode, child or feature that does not exist");
         }
         t->mode = (uint8_t)mode;

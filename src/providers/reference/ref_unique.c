@@ -109,8 +109,8 @@ static void by_occurrence(int64_t length, int64_t *group, int64_t *first, int64_
     }
 }
 
-static nori_status give(nori_call *call, nori__ref_split s, int axis, bool flat, const int64_t *group,
-                        const int64_t *first, int64_t count)
+static nori_status give(nori_call *call, nori__ref_split s, int axis, bool flat,
+                        const int64_t *group, const int64_t *first, int64_t count)
 {
     const nori_tensor *in = call->in[0];
     nori_tensor *out = NULL;
