@@ -92,9 +92,40 @@ void nori__pack_a(size_t m, size_t k, const float *a, size_t row, size_t col, fl
 /* b[p * row + j * col] -> panels. */
 void nori__pack_b(size_t n, size_t k, const float *b, size_t row, size_t col, float *out);
 
+/* ---- integer products (sproduct.c): the same for int16 pairs; sums are exact modulo 2^32 ---- */
+
+typedef struct nori__sproduct nori__sproduct;
+struct nori__sproduct {
+    size_t count, m, n, k;
+    /* Operands of product index: packed A; packed B or NULL (pack is asked); where sums go, row
+     * stride n, or NULL: finish gets them. */
+    void (*part)(const nori__sproduct *p, size_t index, const int16_t **a, const int16_t **b,
+                 int32_t **c);
+    /* Packs pairs [p0, p0 + pc) of one panel of B; out has a panel row of slack. */
+    void (*pack)(const nori__sproduct *p, size_t index, size_t p0, size_t pc, size_t panel,
+                 int16_t *out);
+    /* n finished sums of a row, from column col on. */
+    void (*finish)(const nori__sproduct *p, size_t index, size_t row, size_t col, size_t n,
+                   const int32_t *sums);
+    const void *user;
+};
+size_t nori__sproduct_bytes(const nori__sproduct *p, int threads);
+void nori__sproduct_run(nori_call *call, const nori__sproduct *p, void *scratch);
+/* Bytes of packed operands; 0: overflow. */
+size_t nori__spacked_a(size_t m, size_t k);
+size_t nori__spacked_b(size_t n, size_t k);
+
+/* An 8-bit integer type? */
+static inline bool nori__cpu_is_8bit(nori_type t)
+{
+    return t == NORI_UINT8 || t == NORI_INT8;
+}
+
 /* ---- kernels, by file ---- */
 extern const nori__kernel nori__cpu_conv, nori__cpu_matmul, nori__cpu_unary, nori__cpu_binary,
     nori__cpu_batch_norm, nori__cpu_softmax, nori__cpu_layer_norm, nori__cpu_skip_norm,
-    nori__cpu_instance_norm, nori__cpu_mean, nori__cpu_pool, nori__cpu_transpose;
+    nori__cpu_instance_norm, nori__cpu_mean, nori__cpu_pool, nori__cpu_transpose,
+    nori__cpu_qconv, nori__cpu_qmatmul, nori__cpu_quantize, nori__cpu_dequantize,
+    nori__cpu_dynamic_quantize;
 
 #endif

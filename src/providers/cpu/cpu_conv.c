@@ -8,7 +8,7 @@
  *
  * NaN and infinities go as arithmetic has them; over padding a weight meets zeros. */
 #include "providers/cpu/cpu.h"
-#include "providers/reference/ref_nn.h"
+#include "providers/cpu/patches.h"
 
 typedef struct conv_state {
     nori__activation act;
@@ -73,16 +73,14 @@ static nori_status conv_prepare(const nori__node *node, const nori_allocator *a,
     return NORI_OK;
 }
 
-/* ---- geometry: always three spatial dimensions ---- */
+/* ---- one run ---- */
 
 typedef struct conv_run {
     const conv_state *s;
     const float *x, *bias, *sum;
     float *y;
     size_t batch, channels;
-    size_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3], padded[3];
-    size_t in_size, out_size, padded_size; /* of a channel */
-    bool pointwise, copied;
+    nori__patches g;
     size_t ready;          /* elements of the image that may be read, slack included */
     const float *image;    /* what patches are gathered from */
     int64_t *offset;       /* of each k */
@@ -90,40 +88,14 @@ typedef struct conv_run {
     size_t offset_bytes, image_bytes, scratch_bytes; /* of the workspace, in this order */
 } conv_run;
 
-/* False where sizes are out of what this kernel takes (cropping pads and the like). */
-static bool conv_geometry(const conv_state *s, const nori__ref_conv_work *w, conv_run *r)
+/* False where sizes are out of what this kernel takes. */
+static bool conv_start(const conv_state *s, const nori__ref_conv_work *w, conv_run *r)
 {
     memset(r, 0, sizeof(*r));
     r->s = s;
     r->batch = (size_t)w->batch;
     r->channels = (size_t)w->channels;
-    r->in_size = r->out_size = r->padded_size = 1;
-    bool plain = true;
-    for (int d = 0; d < 3; d++) {
-        int from = d - (3 - w->w.n);
-        bool there = from >= 0;
-        r->kernel[d] = there ? (size_t)w->w.kernel[from] : 1;
-        r->stride[d] = there ? (size_t)w->w.stride[from] : 1;
-        r->dilation[d] = there ? (size_t)w->w.dilation[from] : 1;
-        r->in[d] = there ? (size_t)w->in[from] : 1;
-        r->out[d] = there ? (size_t)w->out[from] : 1;
-        if (there && (w->w.begin[from] < 0 || w->w.end[from] < 0)) {
-            return false;
-        }
-        r->pad[d] = there ? (size_t)w->w.begin[from] : 0;
-        size_t need = (r->out[d] > 0 ? (r->out[d] - 1) * r->stride[d] : 0) +
-                      (r->kernel[d] - 1) * r->dilation[d] + 1;
-        r->padded[d] = need > r->in[d] + r->pad[d] ? need : r->in[d] + r->pad[d];
-        r->in_size *= r->in[d];
-        r->out_size *= r->out[d];
-        if (!nori__mul_size(r->padded_size, r->padded[d], &r->padded_size)) {
-            return false;
-        }
-        plain = plain && r->stride[d] == 1 && r->kernel[d] == 1;
-        r->copied = r->copied || r->padded[d] != r->in[d];
-    }
-    r->pointwise = plain && !r->copied;
-    return r->padded_size < (size_t)INT64_MAX / 64 / (r->channels + 1);
+    return nori__patches_set(&r->g, w);
 }
 
 /* ---- products ---- */
@@ -131,7 +103,7 @@ static bool conv_geometry(const conv_state *s, const nori__ref_conv_work *w, con
 static void conv_part(const nori__product *p, size_t index, nori__product_part *part)
 {
     const conv_run *r = p->user;
-    size_t m = p->m, at = index * m * r->out_size;
+    size_t m = p->m, at = index * m * r->g.out_size;
     part->a = r->s->weights + index * r->s->packed;
     part->c = r->y + at;
     part->row = r->bias ? r->bias + index * m : NULL;
@@ -145,22 +117,7 @@ static void pack_pointwise(const nori__product *p, size_t index, size_t k0, size
     const nori__kernels *kern = nori__kernels_get();
     size_t j = panel * kern->f32_nr, count = p->n - j < kern->f32_nr ? p->n - j : kern->f32_nr;
     kern->f32_pack(kern->f32_nr, kc, count,
-                   r->image + (index * r->s->per_group + k0) * r->in_size + j, r->in_size, 1, out);
-}
-
-/* Pieces of output rows that a panel's columns lie in. */
-static size_t find_pieces(const conv_run *r, size_t j, size_t count, size_t *from, int64_t *where)
-{
-    size_t pieces = 0;
-    for (size_t done = 0; done < count;) {
-        size_t w = (j + done) % r->out[2], row = (j + done) / r->out[2];
-        size_t h = row % r->out[1], d = row / r->out[1];
-        from[pieces] = done;
-        where[pieces++] = (int64_t)(((d * r->stride[0]) * r->padded[1] + h * r->stride[1]) *
-                                        r->padded[2] + w * r->stride[2]);
-        done += r->out[2] - w;
-    }
-    return pieces;
+                   r->image + (index * r->s->per_group + k0) * r->g.in_size + j, r->g.in_size, 1, out);
 }
 
 static void pack_patches(const nori__product *p, size_t index, size_t k0, size_t kc, size_t panel,
@@ -171,8 +128,8 @@ static void pack_patches(const nori__product *p, size_t index, size_t k0, size_t
     size_t nr = kern->f32_nr, j = panel * nr, count = p->n - j < nr ? p->n - j : nr;
     size_t from[NORI__NR_MAX + 1];
     int64_t where[NORI__NR_MAX];
-    size_t pieces = find_pieces(r, j, count, from, where), step = r->stride[2];
-    size_t base = index * r->s->per_group * r->padded_size;
+    size_t pieces = nori__patches_pieces(&r->g, j, count, from, where), step = r->g.stride[2];
+    size_t base = index * r->s->per_group * r->g.padded_size;
     /* Patches are read in whole panels; at the end of a borrowed image that is too much. Offsets
      * and places grow, so the last of both is the furthest. */
     if (base + (size_t)(r->offset[k0 + kc - 1] + where[pieces - 1]) + nr * step > r->ready) {
@@ -191,33 +148,16 @@ static void pack_patches(const nori__product *p, size_t index, size_t k0, size_t
     kern->f32_patches(kc, r->offset + k0, r->image + base, pieces, from, where, step, out);
 }
 
-/* Where each k looks, relative to an output position's place. */
-static void fill_offsets(conv_run *r)
-{
-    int64_t *o = r->offset;
-    for (size_t c = 0; c < r->s->per_group; c++) {
-        for (size_t d = 0; d < r->kernel[0]; d++) {
-            for (size_t h = 0; h < r->kernel[1]; h++) {
-                for (size_t w = 0; w < r->kernel[2]; w++) {
-                    *o++ = (int64_t)(c * r->padded_size +
-                                     ((d * r->dilation[0]) * r->padded[1] + h * r->dilation[1]) *
-                                         r->padded[2] + w * r->dilation[2]);
-                }
-            }
-        }
-    }
-}
-
 /* ---- the padded copy ---- */
 
 /* One channel into its padded place; step: floats between padded rows. */
 static void pad_channel(const conv_run *r, const float *x, float *out, size_t step)
 {
-    size_t width = r->in[2], left = r->pad[2], right = step - left - width;
-    for (size_t d = 0; d < r->padded[0]; d++) {
-        bool inside = d >= r->pad[0] && d - r->pad[0] < r->in[0];
-        for (size_t h = 0; h < r->padded[1]; h++, out += step) {
-            if (!inside || h < r->pad[1] || h - r->pad[1] >= r->in[1]) {
+    size_t width = r->g.in[2], left = r->g.pad[2], right = step - left - width;
+    for (size_t d = 0; d < r->g.padded[0]; d++) {
+        bool inside = d >= r->g.pad[0] && d - r->g.pad[0] < r->g.in[0];
+        for (size_t h = 0; h < r->g.padded[1]; h++, out += step) {
+            if (!inside || h < r->g.pad[1] || h - r->g.pad[1] >= r->g.in[1]) {
                 memset(out, 0, step * sizeof(float));
                 continue;
             }
@@ -232,13 +172,13 @@ static void pad_channel(const conv_run *r, const float *x, float *out, size_t st
 /* The same into a plane whose borders are zero already. */
 static void fill_channel(const conv_run *r, const float *x, float *out, size_t step)
 {
-    out += (r->pad[0] * r->padded[1] + r->pad[1]) * step + r->pad[2];
-    for (size_t h = 0; h < r->in[1]; h++, out += step, x += r->in[2]) {
+    out += (r->g.pad[0] * r->g.padded[1] + r->g.pad[1]) * step + r->g.pad[2];
+    for (size_t h = 0; h < r->g.in[1]; h++, out += step, x += r->g.in[2]) {
         size_t w = 0;
-        for (; w + 4 <= r->in[2]; w += 4) { /* rows are short: a call each would cost more */
+        for (; w + 4 <= r->g.in[2]; w += 4) { /* rows are short: a call each would cost more */
             memcpy(out + w, x + w, 4 * sizeof(float));
         }
-        for (; w < r->in[2]; w++) {
+        for (; w < r->g.in[2]; w++) {
             out[w] = x[w];
         }
     }
@@ -249,8 +189,8 @@ static void pad_units(void *user, int64_t begin, int64_t end, int thread)
     const conv_run *r = user;
     (void)thread;
     for (int64_t c = begin; c < end; c++) {
-        pad_channel(r, r->x + (size_t)c * r->in_size,
-                    (float *)(uintptr_t)r->image + (size_t)c * r->padded_size, r->padded[2]);
+        pad_channel(r, r->x + (size_t)c * r->g.in_size,
+                    (float *)(uintptr_t)r->image + (size_t)c * r->g.padded_size, r->g.padded[2]);
     }
 }
 
@@ -259,10 +199,10 @@ static nori_status run_products(nori_call *call, conv_run *r, char *work)
     const float *x = r->x;
     float *y = r->y;
     const float *sum = r->sum;
-    size_t x_step = r->channels * r->in_size, y_step = r->s->made * r->out_size;
-    if (!r->pointwise) {
+    size_t x_step = r->channels * r->g.in_size, y_step = r->s->made * r->g.out_size;
+    if (!r->g.pointwise) {
         r->offset = (int64_t *)(void *)work;
-        fill_offsets(r);
+        nori__patches_offsets(&r->g, r->s->per_group, r->offset);
     }
     for (size_t b = 0; b < r->batch; b++) {
         r->x = x + b * x_step;
@@ -270,7 +210,7 @@ static nori_status run_products(nori_call *call, conv_run *r, char *work)
         r->sum = sum ? sum + b * y_step : NULL;
         r->image = r->x;
         r->ready = x_step;
-        if (r->copied) {
+        if (r->g.copied) {
             r->image = (float *)(void *)(work + r->offset_bytes);
             r->ready = r->image_bytes / sizeof(float);
             nori__parallel_for(call->pool, nori__cpu_threads(call), (int64_t)r->channels, 4,
@@ -286,12 +226,12 @@ static nori_status run_products(nori_call *call, conv_run *r, char *work)
 /* Bytes of one padded channel, rows of whole vectors with slack at the end. */
 static size_t plane_step(const conv_run *r)
 {
-    return (r->padded[2] + 7) / 8 * 8;
+    return (r->g.padded[2] + 7) / 8 * 8;
 }
 
 static size_t plane_bytes(const conv_run *r)
 {
-    return nori__cpu_round((plane_step(r) * r->padded[1] + NORI__NR_MAX * r->stride[2]) *
+    return nori__cpu_round((plane_step(r) * r->g.padded[1] + NORI__NR_MAX * r->g.stride[2]) *
                            sizeof(float));
 }
 
@@ -311,16 +251,16 @@ static void depthwise_units(void *user, int64_t begin, int64_t end, int thread)
     memset(plane, 0, plane_bytes(r));
     for (int64_t u = begin; u < end; u++) {
         size_t m = (size_t)u % s->made, b = (size_t)u / s->made;
-        size_t at = (size_t)u * r->out_size;
+        size_t at = (size_t)u * r->g.out_size;
         nori__f32_finish f = {.row = r->bias ? r->bias + m : NULL, .clamp = s->act.clamp,
-                              .low = s->act.low, .high = s->act.high, .ld_add = r->out[2],
+                              .low = s->act.low, .high = s->act.high, .ld_add = r->g.out[2],
                               .add = r->sum ? r->sum + at : NULL};
-        fill_channel(r, r->x + (b * r->channels + m / each) * r->in_size, plane, step);
-        kern->f32_depthwise(r->out[1], r->out[2], r->kernel[1], r->kernel[2], r->stride[1],
-                            r->stride[2], r->dilation[1], r->dilation[2], plane, step,
+        fill_channel(r, r->x + (b * r->channels + m / each) * r->g.in_size, plane, step);
+        kern->f32_depthwise(r->g.out[1], r->g.out[2], r->g.kernel[1], r->g.kernel[2], r->g.stride[1],
+                            r->g.stride[2], r->g.dilation[1], r->g.dilation[2], plane, step,
                             s->weights + m * s->taps, r->y + at, &f);
         if (s->act.apply) {
-            kern->f32_unary[s->act.function](r->out_size, r->y + at, r->y + at, s->act.p);
+            kern->f32_unary[s->act.function](r->g.out_size, r->y + at, r->y + at, s->act.p);
         }
     }
 }
@@ -343,12 +283,12 @@ static bool conv_plan(conv_run *r, int threads, size_t *bytes)
         return nori__mul_size(plane_bytes(r), (size_t)threads, bytes);
     }
     size_t k = s->per_group * s->taps;
-    r->product = (nori__product){.count = s->group, .m = s->made / s->group, .n = r->out_size,
-                                 .k = k, .ldc = r->out_size, .act = s->act, .part = conv_part,
-                                 .pack = r->pointwise ? pack_pointwise : pack_patches, .user = r};
-    r->offset_bytes = r->pointwise ? 0 : nori__cpu_round(k * sizeof(int64_t));
-    r->image_bytes = r->copied ? nori__cpu_round((r->channels * r->padded_size +
-                                                  NORI__NR_MAX * r->stride[2]) * sizeof(float))
+    r->product = (nori__product){.count = s->group, .m = s->made / s->group, .n = r->g.out_size,
+                                 .k = k, .ldc = r->g.out_size, .act = s->act, .part = conv_part,
+                                 .pack = r->g.pointwise ? pack_pointwise : pack_patches, .user = r};
+    r->offset_bytes = r->g.pointwise ? 0 : nori__cpu_round(k * sizeof(int64_t));
+    r->image_bytes = r->g.copied ? nori__cpu_round((r->channels * r->g.padded_size +
+                                                  NORI__NR_MAX * r->g.stride[2]) * sizeof(float))
                                : 0;
     r->scratch_bytes = nori__product_bytes(&r->product, threads);
     return nori__add_size(r->offset_bytes, r->image_bytes, bytes) &&
@@ -362,7 +302,7 @@ static bool conv_shapes(const conv_state *s, nori_call *call, conv_run *r, nori_
     quiet.err = err;
     return nori__cpu_has(call, 0) && nori__cpu_has(call, 1) && call->in[0]->type == NORI_FLOAT &&
            nori__ref_conv_setup(&quiet, call->in[0], call->in[1], call->out[0], &w) == NORI_OK &&
-           (size_t)w.made == s->made && (size_t)w.group == s->group && conv_geometry(s, &w, r);
+           (size_t)w.made == s->made && (size_t)w.group == s->group && conv_start(s, &w, r);
 }
 
 static size_t conv_workspace(const void *state, const nori_call *call)

@@ -13,6 +13,13 @@ static bool first_float(const nori__node *node)
     return nori__cpu_is_f32(node, 0);
 }
 
+/* The kernel looks for itself. */
+static bool any(const nori__node *node)
+{
+    (void)node;
+    return true;
+}
+
 /* Elements of four bytes. */
 static bool words(const nori__node *node)
 {
@@ -62,6 +69,13 @@ static const struct row {
     {NORI__OP_ONNX_MaxPool, floats, &nori__cpu_pool},
     {NORI__OP_ONNX_AveragePool, floats, &nori__cpu_pool},
     {NORI__OP_MS_SkipLayerNormalization, floats, &nori__cpu_skip_norm},
+    {NORI__OP_ONNX_ConvInteger, any, &nori__cpu_qconv},
+    {NORI__OP_ONNX_QLinearConv, any, &nori__cpu_qconv},
+    {NORI__OP_ONNX_MatMulInteger, any, &nori__cpu_qmatmul},
+    {NORI__OP_ONNX_QLinearMatMul, any, &nori__cpu_qmatmul},
+    {NORI__OP_ONNX_QuantizeLinear, first_float, &nori__cpu_quantize},
+    {NORI__OP_ONNX_DequantizeLinear, any, &nori__cpu_dequantize},
+    {NORI__OP_ONNX_DynamicQuantizeLinear, first_float, &nori__cpu_dynamic_quantize},
     {NORI__OP_ONNX_ReduceMean, first_float, &nori__cpu_mean},
     {NORI__OP_ONNX_Transpose, words, &nori__cpu_transpose},
 };
