@@ -32,7 +32,7 @@ typedef struct nori__pb_field {
 typedef struct nori__pb_message {
     const char *name;
     uint16_t size;
-    uint16_t count;
+    uint16_t count; /* at most 32, see nori__pb_head.present */
     const nori__pb_field *fields;
 } nori__pb_message;
 

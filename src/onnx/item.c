@@ -68,7 +68,7 @@ static nori_status take_bytes(nori__pb_reader *r, const nori__pb_frame *f, pb_is
 {
     uint64_t size;
     if (!pb_decode_varint(stream, &size)) {
-        return nori__pb_damaged(r, f, it, "a length was expected, found no whole varint (%s)",
+        return nori__pb_damaged(r, f, it, "expected a length, found no whole varint (%s)",
                                 PB_GET_ERROR(stream));
     }
     const uint8_t *end = nori__pb_at(stream) + stream->bytes_left;
@@ -100,10 +100,10 @@ static nori_status take_payload(nori__pb_reader *r, const nori__pb_frame *f, pb_
         ok = pb_read(stream, (pb_byte_t *)&it->v, 8);
         break;
     default: /* groups went with protobuf 1; ONNX never had one */
-        return nori__pb_damaged(r, f, it, "a value was expected, found %s", wire_name(it->wire));
+        return nori__pb_damaged(r, f, it, "expected a value, found %s", wire_name(it->wire));
     }
     return ok ? NORI_OK
-              : nori__pb_damaged(r, f, it, "%s was expected, found no whole one (%s)",
+              : nori__pb_damaged(r, f, it, "expected %s, found no whole one (%s)",
                                  wire_name(it->wire), PB_GET_ERROR(stream));
 }
 
@@ -116,17 +116,17 @@ nori_status nori__pb_next(nori__pb_reader *r, const nori__pb_frame *f, pb_istrea
     if (!pb_decode_tag(stream, &it->wire, &number, end)) {
         return *end ? NORI_OK
                     : nori__pb_damaged(r, f, it,
-                                       "a field tag was expected, found no whole varint (%s)",
+                                       "expected a field tag, found no whole varint (%s)",
                                        PB_GET_ERROR(stream));
     }
     if (number == 0) {
-        return nori__pb_damaged(r, f, it, "a field tag was expected, found field number 0");
+        return nori__pb_damaged(r, f, it, "expected a field tag, found field number 0");
     }
     it->number = number;
     it->field = find_field(f->message, number);
     if (it->field && it->wire != wire_of(it->field) &&
         !(nori__pb_may_pack(it->field) && it->wire == PB_WT_STRING)) {
-        return nori__pb_damaged(r, f, it, "%s was expected, found %s",
+        return nori__pb_damaged(r, f, it, "expected %s, found %s",
                                 wire_name(wire_of(it->field)), wire_name(it->wire));
     }
     return take_payload(r, f, stream, it);

@@ -12,6 +12,7 @@
 /* Begins every message struct. */
 typedef struct nori__pb_head {
     nori__str bytes; /* the message as it stood in the file (p NULL when made by us) */
+    uint32_t present; /* bit i: row i of its field table was there; zeros among them are kept */
     const struct nori__pb_unknown {
         nori__str bytes; /* tag and payload */
         uint32_t number;

@@ -17,7 +17,7 @@ static nori_status packed_items(nori__pb_reader *r, const nori__pb_frame *f,
         *count = bytes.n / size;
         return bytes.n % size == 0
                    ? NORI_OK
-                   : nori__pb_damaged(r, f, it, "a multiple of %zu bytes was expected, found %zu",
+                   : nori__pb_damaged(r, f, it, "expected a multiple of %zu bytes, found %zu",
                                       size, bytes.n);
     }
     for (size_t i = 0; i < bytes.n; i++) {
@@ -120,7 +120,7 @@ static nori_status add_packed(nori__pb_reader *r, const nori__pb_frame *f, const
         uint64_t v;
         if (!pb_decode_varint(&s, &v)) {
             return nori__pb_damaged(r, f, it,
-                                    "a packed varint was expected, found no whole one (%s)",
+                                    "expected a packed varint, found no whole one (%s)",
                                     PB_GET_ERROR(&s));
         }
         add_number(list, it->field, v);
@@ -164,7 +164,7 @@ static nori_status enter_oneof(nori__pb_reader *r, nori__pb_frame *f, const nori
         return nori__no_memory(r->err);
     }
     if (type->kind != NORI_KIND_UNKNOWN) {
-        return nori__pb_damaged(r, f, it, "one kind of type was expected, found a second one");
+        return nori__pb_damaged(r, f, it, "expected one kind of type, found a second one");
     }
     type->kind = (nori_kind)it->field->code;
     type->wrapped = head;
@@ -191,7 +191,7 @@ static nori_status enter(nori__pb_reader *r, nori__pb_frame *f, const nori__pb_i
     if (it->field->kind == F_POINTERS) {
         ((void **)list->items)[list->count++] = object;
     } else if (*(void **)(void *)member) {
-        return nori__pb_damaged(r, f, it, "one message was expected, found a second one");
+        return nori__pb_damaged(r, f, it, "expected one message, found a second one");
     } else {
         *(void **)(void *)member = object;
     }
@@ -202,6 +202,7 @@ static nori_status store(nori__pb_reader *r, nori__pb_frame *f, const nori__pb_i
 {
     char *member = f->object + it->field->offset;
     nori__pb_any_list *list = (void *)member;
+    f->head->present |= UINT32_C(1) << (it->field - f->message->fields);
     if (it->field->has >= 0) {
         *(bool *)(f->object + it->field->has) = true;
     }

@@ -143,11 +143,25 @@ static bool belongs(const nori__pb_message *m, const nori__pb_field *field, cons
     return wide == (field->kind == F_I64S);
 }
 
-/* A number or string; the ones that are as if left out are, unless the file had them. */
-static void put_scalar(writer *w, const nori__pb_field *field, const char *object)
+/* Whether a zero or an empty string is written out: where the file did so. An attribute that was
+ * given another type since does not keep the value of the old one. */
+static bool was_there(const nori__pb_message *m, const nori__pb_field *field, const char *object,
+                      const nori__pb_head *head)
+{
+    if (field->has >= 0 && *(const bool *)(object + field->has)) {
+        return true;
+    }
+    if (m == &nori__pb_attr_message && field->code != 0 &&
+        field->code != (uint8_t)((const nori__pb_attr *)(const void *)object)->kind) {
+        return false;
+    }
+    return head->present >> (field - m->fields) & 1;
+}
+
+/* A number or string. */
+static void put_scalar(writer *w, const nori__pb_field *field, const char *object, bool has)
 {
     const char *member = object + field->offset;
-    bool has = field->has >= 0 && *(const bool *)(object + field->has);
     if (field->kind == F_STR) {
         nori__str s = *(const nori__str *)(const void *)member;
         if (s.n > 0 || has) {
@@ -158,7 +172,7 @@ static void put_scalar(writer *w, const nori__pb_field *field, const char *objec
     if (field->kind == F_FLOAT) {
         uint32_t bits;
         memcpy(&bits, member, sizeof(bits));
-        if (bits != 0) {
+        if (bits != 0 || has) {
             put_tag(w, field, PB_WT_32BIT);
             put(w, member, sizeof(bits));
         }
@@ -173,7 +187,7 @@ static void put_scalar(writer *w, const nori__pb_field *field, const char *objec
 }
 
 static void put_field(writer *w, const nori__pb_message *m, const nori__pb_field *field,
-                      const char *object, int depth)
+                      const char *object, const nori__pb_head *head, int depth)
 {
     static const nori__pb_head none;
     const char *member = object + field->offset;
@@ -185,7 +199,7 @@ static void put_field(writer *w, const nori__pb_message *m, const nori__pb_field
     case F_ENUM:
     case F_FLOAT:
     case F_STR:
-        put_scalar(w, field, object);
+        put_scalar(w, field, object, was_there(m, field, object, head));
         break;
     case F_STRS:
         for (size_t i = 0; i < list->count; i++) {
@@ -231,7 +245,7 @@ static void put_message(writer *w, const nori__pb_message *m, const char *object
         w->status = NORI_ERROR_LIMIT;
     }
     for (uint16_t i = 0; i < m->count && w->status == NORI_OK; i++) {
-        put_field(w, m, &m->fields[i], object, depth);
+        put_field(w, m, &m->fields[i], object, head, depth);
     }
     for (const struct nori__pb_unknown *u = head->unknown; u; u = u->next) {
         put(w, u->bytes.p, u->bytes.n);

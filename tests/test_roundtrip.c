@@ -1,0 +1,233 @@
+/* test_roundtrip.c: real model and tensor files are read, written and read again; what was read
+ * the second time must mean what was read the first time. The bundled example is always there;
+ * the folder of many models, NORI_SHARED_DIR, may not be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <glob.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "graph/tensor.h"
+#include "onnx/fields.h"
+#include "platform/platform.h"
+
+/* ---- do two messages mean the same? ---- */
+
+static bool same_str(nori__str a, nori__str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static bool same_unknown(const nori__pb_head *a, const nori__pb_head *b)
+{
+    nori__text x, y;
+    nori__text_init(&x, &nori__malloc);
+    nori__text_init(&y, &nori__malloc);
+    for (const struct nori__pb_unknown *u = a->unknown; u; u = u->next) {
+        nori__text_add(&x, u->bytes.p, u->bytes.n);
+    }
+    for (const struct nori__pb_unknown *u = b->unknown; u; u = u->next) {
+        nori__text_add(&y, u->bytes.p, u->bytes.n);
+    }
+    bool same = same_str((nori__str){x.data, x.size}, (nori__str){y.data, y.size});
+    nori__text_free(&x);
+    nori__text_free(&y);
+    return same;
+}
+
+static bool same_message(const nori__pb_message *m, const char *a, const char *b);
+
+static bool same_list(const nori__pb_field *field, const nori__pb_any_list *a,
+                      const nori__pb_any_list *b)
+{
+    size_t size = nori__pb_item_size(field);
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++) {
+        const char *x = (const char *)a->items + i * size, *y = (const char *)b->items + i * size;
+        switch (field->kind) {
+        case F_STRS:
+            same =
+                same_str(*(const nori__str *)(const void *)x, *(const nori__str *)(const void *)y);
+            break;
+        case F_MESSAGES:
+            same = same_message(field->message, x, y);
+            break;
+        case F_POINTERS:
+            same = same_message(field->message, *(char *const *)(const void *)x,
+                                *(char *const *)(const void *)y);
+            break;
+        default:
+            same = memcmp(x, y, size) == 0;
+        }
+    }
+    return same;
+}
+
+static bool same_field(const nori__pb_field *field, const char *a, const char *b)
+{
+    const char *x = a + field->offset, *y = b + field->offset;
+    if (field->has >= 0 && *(const bool *)(a + field->has) != *(const bool *)(b + field->has)) {
+        return false;
+    }
+    switch (field->kind) {
+    case F_I64:
+        return memcmp(x, y, sizeof(int64_t)) == 0;
+    case F_I32:
+    case F_ENUM:
+    case F_FLOAT:
+        return memcmp(x, y, sizeof(int32_t)) == 0;
+    case F_STR:
+        return same_str(*(const nori__str *)(const void *)x, *(const nori__str *)(const void *)y);
+    case F_MESSAGE: {
+        const char *p = *(char *const *)(const void *)x, *q = *(char *const *)(const void *)y;
+        return (p == NULL) == (q == NULL) && (!p || same_message(field->message, p, q));
+    }
+    case F_ONEOF: {
+        const nori__pb_type *p = (const void *)a, *q = (const void *)b;
+        if (p->kind != q->kind || p->kind != (nori_kind)field->code) {
+            return p->kind == q->kind;
+        }
+        bool same = same_unknown(p->wrapped, q->wrapped);
+        for (uint16_t i = 0; same && i < field->message->count; i++) {
+            same = same_field(&field->message->fields[i], a, b);
+        }
+        return same;
+    }
+    default:
+        return same_list(field, (const void *)x, (const void *)y);
+    }
+}
+
+static bool same_message(const nori__pb_message *m, const char *a, const char *b)
+{
+    if (!same_unknown((const void *)a, (const void *)b)) {
+        print_error("unknown fields of a %s differ\n", m->name);
+        return false;
+    }
+    for (uint16_t i = 0; i < m->count; i++) {
+        if (!same_field(&m->fields[i], a, b)) {
+            print_error("%s.%s differs\n", m->name, m->fields[i].name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- files ---- */
+
+typedef struct tally {
+    size_t files, identical;
+} tally;
+
+static void check_model(const char *path, tally *count)
+{
+    nori__map_file file;
+    nori_error err = {0};
+    assert_int_equal(nori__map_open(path, &file, &err), NORI_OK);
+    nori__arena arena, again;
+    nori__arena_init(&arena, &nori__malloc);
+    nori__arena_init(&again, &nori__malloc);
+    nori__text out;
+    nori__text_init(&out, &nori__malloc);
+    nori__pb_model *m = NULL, *w = NULL;
+    nori_status s = nori__pb_read_model(&arena, file.data, file.size, &m, NULL, &err);
+    if (s == NORI_OK) {
+        s = nori__pb_write_model(m, &out, &err);
+    }
+    if (s == NORI_OK) {
+        s = nori__pb_read_model(&again, (const uint8_t *)out.data, out.size, &w, NULL, &err);
+    }
+    if (s != NORI_OK) {
+        fail_msg("%s: %s", path, err.message);
+    }
+    if (!same_message(&nori__pb_model_message, (const char *)m, (const char *)w)) {
+        fail_msg("%s changed its meaning", path);
+    }
+    for (size_t i = 0; i < m->graph->initializers.count; i++) {
+        nori_tensor *t = NULL;
+        const nori__pb_tensor *pb = &m->graph->initializers.items[i];
+        if (pb->data_location == 0) {
+            assert_int_equal(nori__tensor_from_pb(&nori__malloc, pb, NULL, &t, &err), NORI_OK);
+        }
+        nori_tensor_free(t);
+    }
+    count->files++;
+    count->identical += out.size == file.size && memcmp(out.data, file.data, out.size) == 0;
+    nori__text_free(&out);
+    nori__arena_free(&again);
+    nori__arena_free(&arena);
+    nori__map_close(&file);
+}
+
+static void check_tensor(const char *path, tally *count)
+{
+    nori__map_file file;
+    nori_error err = {0};
+    assert_int_equal(nori__map_open(path, &file, &err), NORI_OK);
+    nori__arena arena;
+    nori__arena_init(&arena, &nori__malloc);
+    nori__text out;
+    nori__text_init(&out, &nori__malloc);
+    nori__pb_tensor *t = NULL, *w = NULL;
+    nori_status s = nori__pb_read_tensor(&arena, file.data, file.size, &t, &err);
+    if (s != NORI_OK) {
+        fail_msg("%s: %s", path, err.message);
+    }
+    assert_int_equal(nori__pb_write_tensor(t, &out, &err), NORI_OK);
+    assert_int_equal(nori__pb_read_tensor(&arena, (const uint8_t *)out.data, out.size, &w, &err),
+                     NORI_OK);
+    assert_true(same_message(&nori__pb_tensor_message, (const char *)t, (const char *)w));
+    count->files++;
+    nori__text_free(&out);
+    nori__arena_free(&arena);
+    nori__map_close(&file);
+}
+
+static tally check_all(const char *pattern, void (*check)(const char *path, tally *count))
+{
+    tally count = {0, 0};
+    glob_t found;
+    if (glob(pattern, 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            check(found.gl_pathv[i], &count);
+        }
+        globfree(&found);
+    }
+    return count;
+}
+
+static void bundled_files(void **state)
+{
+    (void)state;
+    tally models = check_all(NORI_EXAMPLES_DIR "/digits/*.onnx", check_model);
+    assert_int_equal(models.files, 1);
+    assert_int_equal(models.identical, 1);
+    assert_int_equal(
+        check_all(NORI_EXAMPLES_DIR "/digits/test_data_set_0/*.pb", check_tensor).files, 2);
+}
+
+static void shared_models(void **state)
+{
+    (void)state;
+    tally count = check_all(NORI_SHARED_DIR "/models/*/model.onnx", check_model);
+    if (count.files == 0) {
+        print_message("no models in %s/models: not tested (set NORI_SHARED_DIR)\n",
+                      NORI_SHARED_DIR);
+        skip();
+    }
+    print_message("%zu models, %zu of them written byte for byte as they were\n", count.files,
+                  count.identical);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bundled_files),
+        cmocka_unit_test(shared_models),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
