@@ -142,6 +142,21 @@ bool nori__node_set_ints(nori__node *node, const char *name, const int64_t *v, s
     return a != NULL;
 }
 
+bool nori__node_set_floats(nori__node *node, const char *name, const float *v, size_t n)
+{
+    float *copy = nori__arena_array(&node->graph->ir->arena, n, sizeof(*copy));
+    nori__attr *a = copy ? writable(node, name) : NULL;
+    if (a) {
+        if (n > 0) {
+            memcpy(copy, v, n * sizeof(*copy));
+        }
+        a->kind = NORI__ATTR_FLOATS;
+        a->v.floats = copy;
+        a->count = n;
+    }
+    return a != NULL;
+}
+
 bool nori__node_set_text(nori__node *node, const char *name, const char *value)
 {
     char *copy = nori__arena_text(&node->graph->ir->arena, value);

@@ -238,6 +238,7 @@ nori__graph *nori__node_subgraph(const nori__node *node, uint32_t *state);
 bool nori__node_set_int(nori__node *node, const char *name, int64_t value);
 bool nori__node_set_ints(nori__node *node, const char *name, const int64_t *v, size_t n);
 bool nori__node_set_float(nori__node *node, const char *name, float value);
+bool nori__node_set_floats(nori__node *node, const char *name, const float *v, size_t n);
 bool nori__node_set_text(nori__node *node, const char *name, const char *value);
 void nori__node_drop_attr(nori__node *node, const char *name);
 bool nori__type_set(nori__arena *arena, nori__type *type, nori_type elem, int rank,

@@ -66,7 +66,7 @@ bool nori__activation_read(const nori__node *node, nori__activation *act)
         act->p[1] = n > 1 ? p[1] : 0.5f;
     } else if (nori__same(name, "HardSwish")) {
         act->function = NORI__U_HARDSWISH;
-    } else if (nori__same(name, "Silu")) {
+    } else if (nori__same(name, "Swish")) {
         act->function = NORI__U_SILU;
         act->p[0] = n > 0 ? p[0] : 1;
     } else {

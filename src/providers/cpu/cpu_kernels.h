@@ -7,6 +7,11 @@
 /* The kernel for a node, or NULL: the reference kernel runs it. */
 const nori__kernel *nori__cpu_kernel(const nori__node *node);
 
+/* Joins nodes into ones the provider has faster kernels for. Types must have been inferred. For the
+ * compiled copy only: the result is not standard ONNX. fuse.c: convolutions with what follows;
+ * fuse_patterns.c: activations and normalizations that exporters write out. */
+nori_status nori__cpu_fuse(nori__ir *ir, nori_error *err);
+nori_status nori__cpu_fuse_patterns(nori__ir *ir, nori_error *err);
 
 extern const nori_provider nori__cpu_provider;
 

@@ -312,6 +312,17 @@ nori_status nori__nn_activate(const nori_call *call, const float *p, size_t n, f
             float v = a * y[i] + b;
             y[i] = v < 0 ? 0 : v > 1 ? 1 : v;
         }
+    } else if (nori__same(name, "HardSwish")) {
+        for (int64_t i = 0; i < count; i++) {
+            double v = y[i], gate = v / 6 + 0.5;
+            y[i] = gate <= 0 ? -0.0f : gate >= 1 ? y[i] : (float)(v * gate);
+        }
+    } else if (nori__same(name, "Swish")) {
+        a = n > 0 ? a : 1;
+        for (int64_t i = 0; i < count; i++) {
+            double v = (double)y[i] / (1 + exp(-(double)a * (double)y[i]));
+            y[i] = isinf(y[i]) && y[i] * a < 0 ? 0 : (float)v;
+        }
     } else if (!nori__same(name, "")) {
         return nori__fail(call->err, NORI_ERROR_UNSUPPORTED, "activation \"%s\" of %s", name,
                           call->node->op_type);

@@ -1,0 +1,228 @@
+/* test_cpu_fuse.c: what the cpu provider joins, what it must not, and that results stay. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "make_model.h"
+#include "nori/nori.h"
+#include "ops/resolve.h"
+#include "providers/cpu/cpu_kernels.h"
+
+/* One node: "Op:inputs:outputs"; attributes by operator, below. */
+typedef struct fuse_case {
+    const char *what;
+    const char *input; /* shape of x */
+    const char *nodes[12];
+    const char *outputs;  /* names */
+    const char *expected; /* operators that are left, in order */
+} fuse_case;
+
+static const fuse_case cases[] = {
+    {"activation", "1 4 6 6", {"Conv:x w b:c", "Relu:c:y"}, "y", "FusedConv"},
+    {"clip", "1 4 6 6", {"Conv:x w b:c", "Clip:c low high:y"}, "y", "FusedConv"},
+    {"read twice", "1 4 6 6", {"Conv:x w b:c", "Relu:c:y", "Neg:c:z"}, "y z", "Conv Relu Neg"},
+    {"an output", "1 4 6 6", {"Conv:x w b:c", "Relu:c:y"}, "y c", "Conv Relu"},
+    {"residual", "1 4 6 6", {"Conv:x w b:c", "Neg:x:n", "Add:n c:s", "Relu:s:y"}, "y",
+     "Neg FusedConv"},
+    {"twice the same", "1 4 6 6", {"Conv:x w b:c", "Add:c c:y"}, "y", "Conv Add"},
+    {"broadcast sum", "1 4 6 6", {"Conv:x w b:c", "Add:c row:y"}, "y", "Conv Add"},
+    {"bias", "1 4 6 6", {"Conv:x w:c", "Add:c each:s", "Relu:s:y"}, "y", "FusedConv"},
+    {"norm", "1 4 6 6", {"Conv:x w b:c", "BatchNormalization:c b b2 b var:s", "Relu:s:y"}, "y",
+     "FusedConv"},
+    {"norm without bias", "2 4 6 6", {"Conv:x w:c", "BatchNormalization:c b b2 b var:y"}, "y", "Conv"},
+    {"sigmoid gate", "1 4 6 6", {"Conv:x w b:c", "Sigmoid:c:g", "Mul:c g:y"}, "y", "FusedConv"},
+    {"gate of another", "1 4 6 6", {"Sigmoid:x:g", "Neg:x:n", "Mul:n g:y"}, "y", "Sigmoid Neg Mul"},
+    {"hard gate", "1 4 6 6",
+     {"Conv:x w b:c", "Add:c three:a", "Clip:a low0 six:k", "Div:k six:g", "Mul:c g:y"}, "y",
+     "FusedConv"},
+    {"hard gate, divided last", "1 4 6 6",
+     {"Add:x three:a", "Clip:a low0 six:k", "Mul:x k:m", "Div:m six:y"}, "y", "HardSwish"},
+    {"gelu", "3 5",
+     {"Div:x root2:d", "Erf:d:e", "Add:e one:a", "Mul:x a:m", "Mul:m half:y"}, "y", "Gelu"},
+    {"gelu, half first", "3 5",
+     {"Div:x root2:d", "Erf:d:e", "Add:e one:a", "Mul:x half:m", "Mul:m a:y"}, "y", "Gelu"},
+    {"gelu of another", "3 5",
+     {"Div:x root2:d", "Erf:d:e", "Add:e one:a", "Neg:x:n", "Mul:n a:m", "Mul:m half:y"}, "y",
+     "Div Erf Add Neg Mul Mul"},
+    {"layer norm", "3 5",
+     {"ReduceMean:x last:m", "Sub:x m:d", "Pow:d two:p", "ReduceMean:p last:v", "Add:v tiny:a",
+      "Sqrt:a:r", "Div:d r:q", "Mul:q s5:t", "Add:t t5:y"},
+     "y", "LayerNormalization"},
+    {"layer norm, read inside", "3 5",
+     {"ReduceMean:x last:m", "Sub:x m:d", "Pow:d two:p", "ReduceMean:p last:v", "Add:v tiny:a",
+      "Sqrt:a:r", "Div:d r:q", "Mul:q s5:t", "Add:t t5:y", "Neg:d:z"},
+     "y z", "ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add Neg"},
+    {"product and bias", "3 5", {"MatMul:x m57:p", "Add:p t7:s", "Relu:s:y"}, "y", "FusedGemm"},
+    {"product and matrix", "3 5", {"MatMul:x m57:p", "Add:p m37:y"}, "y", "MatMul Add"},
+};
+
+static void floats(make *m, const char *name, const char *shape, const float *values)
+{
+    nori__pb_tensor *t = MAKE_ADD(m, m->graph.initializers);
+    int64_t count = 1;
+    uint32_t seed = (uint32_t)strlen(name) * 77 + (uint8_t)name[0];
+    t->name = make_str(m, name);
+    t->data_type = NORI_FLOAT;
+    for (char *end; *shape; shape = *end ? end + 1 : end) {
+        int64_t d = strtoll(shape, &end, 10);
+        *MAKE_ADD(m, t->dims) = d;
+        count *= d;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        seed = seed * 1664525 + 1013904223;
+        *MAKE_ADD(m, t->floats) = values ? values[0] : (float)(seed >> 8) / 8388608.0f - 1;
+    }
+}
+
+static void build(make *m, const fuse_case *c)
+{
+    static const struct {
+        const char *name, *shape;
+        float value; /* NAN: random */
+    } constants[] = {
+        {"w", "4 4 3 3", NAN}, {"b", "4", NAN},      {"b2", "4", NAN},    {"var", "4", 0.7f},
+        {"each", "1 4 1 1", NAN}, {"row", "6", NAN},  {"low", "", -0.3f},  {"high", "", 0.4f},
+        {"low0", "", 0},       {"six", "", 6},       {"three", "", 3},    {"root2", "", 1.4142135f},
+        {"one", "", 1},        {"half", "", 0.5f},   {"two", "", 2},      {"tiny", "", 1e-5f},
+        {"s5", "5", NAN},      {"t5", "5", NAN},     {"m57", "5 7", NAN}, {"t7", "7", NAN},
+        {"m37", "3 7", NAN},
+    };
+    static const int64_t last[] = {-1}, pads[] = {1, 1, 1, 1};
+    make_begin(m, 18);
+    make_input(m, &m->graph, "x", NORI_FLOAT, c->input);
+    for (size_t i = 0; i < NORI__COUNT(constants); i++) {
+        floats(m, constants[i].name, constants[i].shape,
+               isnan(constants[i].value) ? NULL : &constants[i].value);
+    }
+    make_ints(m, &m->graph, "last", 1, last);
+    for (size_t i = 0; c->nodes[i]; i++) {
+        char text[128];
+        snprintf(text, sizeof(text), "%s", c->nodes[i]);
+        char *in = strchr(text, ':'), *out = strrchr(text, ':');
+        *in++ = *out++ = 0;
+        nori__pb_node *n = make_node(m, &m->graph, "", text, text, in, out);
+        if (nori__same(text, "Conv")) {
+            make_attr_ints(m, n, "pads", 4, pads);
+        }
+    }
+    for (const char *at = c->outputs; *at; at += *at == ' ') {
+        char name[16];
+        size_t n = strcspn(at, " ");
+        snprintf(name, sizeof(name), "%.*s", (int)n, at);
+        make_output(m, &m->graph, name, NORI_FLOAT, NULL);
+        at += n;
+    }
+}
+
+/* Which operators are left. */
+static void check_nodes(make *m, const fuse_case *c)
+{
+    nori__ir *ir = make_ir(m);
+    nori_error err = {0};
+    char found[256] = "";
+    size_t used = 0;
+    nori__resolve(ir);
+    assert_int_equal(nori__infer_graph(ir, &err), NORI_OK);
+    assert_int_equal(nori__cpu_fuse(ir, &err), NORI_OK);
+    for (nori__node *n = ir->main->first; n; n = n->next) {
+        used += (size_t)snprintf(found + used, sizeof(found) - used, "%s%s", used ? " " : "",
+                                 n->op_type);
+        assert_non_null(n->op);
+        for (uint32_t i = 0; i < n->output_count; i++) {
+            assert_ptr_equal(n->outputs[i]->producer, n);
+        }
+    }
+    if (!nori__same(found, c->expected)) {
+        print_error("%s: %s\n", c->what, found);
+    }
+    assert_string_equal(found, c->expected);
+    assert_int_equal(nori__infer_graph(ir, &err), NORI_OK);
+    nori__ir_free(ir);
+}
+
+static void run(make *m, const char *providers, int level, int threads, const nori_tensor *x,
+                nori_tensor **out, size_t n_out)
+{
+    nori__text bytes;
+    nori_model *model = NULL;
+    nori_session *session = NULL;
+    nori_session_options options;
+    nori_error err = {0};
+    nori__text_init(&bytes, &nori__malloc);
+    assert_int_equal(nori__pb_write_model(&m->model, &bytes, &err), NORI_OK);
+    nori_session_options_default(&options);
+    options.providers = providers;
+    options.level = level;
+    options.threads = threads;
+    assert_int_equal(nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, &err),
+                     NORI_OK);
+    nori_status status = nori_session_create(model, &options, &session, &err);
+    status = status == NORI_OK ? nori_session_run(session, &x, 1, out, n_out, &err) : status;
+    if (status != NORI_OK) {
+        print_error("%s: %s\n", err.where, err.message);
+    }
+    assert_int_equal(status, NORI_OK);
+    nori_session_free(session);
+    nori_model_free(model);
+    nori__text_free(&bytes);
+}
+
+/* The same results as the reference provider without any pass. */
+static void check_results(make *m, const fuse_case *c)
+{
+    int64_t dims[NORI_MAX_RANK];
+    int rank = 0;
+    char *end = NULL;
+    for (const char *at = c->input; *at; at = *end ? end + 1 : end) {
+        dims[rank++] = strtoll(at, &end, 10);
+    }
+    nori_tensor *x = NULL, *want[2] = {0};
+    size_t n_out = strchr(c->outputs, ' ') ? 2 : 1;
+    assert_int_equal(nori_tensor_create(NULL, NORI_FLOAT, rank, dims, &x, NULL), NORI_OK);
+    for (int64_t i = 0; i < x->count; i++) {
+        ((float *)x->data)[i] = (float)(i * 37 % 101) / 25.0f - 2;
+    }
+    run(m, "reference", 0, 1, x, want, n_out);
+    for (int threads = 1; threads <= 2; threads++) {
+        nori_tensor *got[2] = {0};
+        run(m, "cpu", 2, threads, x, got, n_out);
+        for (size_t o = 0; o < n_out; o++) {
+            assert_int_equal(got[o]->count, want[o]->count);
+            for (int64_t i = 0; i < got[o]->count; i++) {
+                double a = nori__tensor_get_f64(got[o], i), b = nori__tensor_get_f64(want[o], i);
+                if (!(fabs(a - b) <= 2e-5 * fmax(1, fabs(b)))) {
+                    print_error("%s: element %d is %g, expected %g\n", c->what, (int)i, a, b);
+                }
+                assert_true(fabs(a - b) <= 2e-5 * fmax(1, fabs(b)));
+            }
+            nori_tensor_free(got[o]);
+        }
+    }
+    nori_tensor_free(want[0]);
+    nori_tensor_free(want[1]);
+    nori_tensor_free(x);
+}
+
+static void fuse(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NORI__COUNT(cases); i++) {
+        make m;
+        build(&m, &cases[i]);
+        check_nodes(&m, &cases[i]);
+        check_results(&m, &cases[i]);
+        make_end(&m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(fuse)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
