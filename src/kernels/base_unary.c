@@ -40,11 +40,11 @@ static float gelu(float x)
     return isinf(x) ? (x > 0 ? x : -0.0f) : (float)(0.5 * d * (1 + erf(d * 0.70710678118654752)));
 }
 
+/* 1 + tanh(u) = 2 / (1 + e^-2u), which does not cancel. */
 static float gelu_tanh(float x)
 {
-    double d = x;
-    return isinf(x) ? (x > 0 ? x : -0.0f)
-                    : (float)(0.5 * d * (1 + tanh(0.79788456080286536 * (d + 0.044715 * d * d * d))));
+    double d = x, u = 0.79788456080286536 * (d + 0.044715 * d * d * d);
+    return isinf(x) ? (x > 0 ? x : -0.0f) : (float)(d / (1 + exp(-2 * u)));
 }
 
 static float silu(float x, float p)
