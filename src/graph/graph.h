@@ -50,7 +50,9 @@ enum {
     NORI__VALUE_INPUT = 1,
     NORI__VALUE_OUTPUT = 2,
     NORI__VALUE_INITIALIZER = 4,
-    NORI__VALUE_WARNED = 8 /* its declaration was found wrong, and that was said */
+    NORI__VALUE_WARNED = 8, /* its declaration was found wrong, and that was said */
+    NORI__VALUE_HINTED = 16 /* its shape rests on a declaration: good for planning ahead, not for
+                               dropping or folding a node */
 };
 
 struct nori__value {
@@ -214,6 +216,10 @@ nori_status nori__graph_inline(nori__cloner *cloner, nori__node *at, const nori_
                                nori_error *err);
 nori_status nori__ir_warn(nori__ir *ir, const char *fmt, ...) NORI__PRINTF(2, 3);
 int64_t nori__ir_opset(const nori__ir *ir, const char *domain); /* 0: not imported */
+
+/* verify.c: whether uses, producers, links, scopes and order are as they must be. INTERNAL with
+ * what is wrong: for tests and debug builds, after an edit. */
+nori_status nori__ir_verify(const nori__ir *ir, nori_error *err);
 
 /* "If_3 > Conv_0 (Conv)": nodes from outer to inner (name, or first output), operator. */
 void nori__node_path(const nori__node *node, char *out, size_t size);

@@ -110,11 +110,14 @@ static bool same_dims(const nori__dim *a, const nori__dim *b, int count)
 }
 
 /* Inferred beats declared, a symbol too: a number the file declares may be one example's. */
-static nori_status put_type(inferer *w, nori__value *v, const nori__shape *s)
+static nori_status put_type(inferer *w, nori__value *v, const nori__shape *s, bool hinted)
 {
     const nori__type *t = &v->declared;
+    v->flags &= ~(uint32_t)NORI__VALUE_HINTED;
+    v->flags |= hinted ? NORI__VALUE_HINTED : 0;
     if (s->kind == NORI_KIND_UNKNOWN) {
         v->type = *t;
+        v->flags |= t->kind != NORI_KIND_UNKNOWN ? NORI__VALUE_HINTED : 0;
         return NORI_OK;
     }
     NORI__TRY(warn(w, v, s));
@@ -126,11 +129,13 @@ static nori_status put_type(inferer *w, nori__value *v, const nori__shape *s)
     bool hint = t->kind == NORI_KIND_TENSOR;
     nori_type elem = (nori_type)(s->elem ? s->elem : hint ? t->elem : NORI_UNDEFINED);
     int rank = s->rank >= 0 ? s->rank : hint ? t->rank : -1;
+    v->flags |= rank != s->rank ? NORI__VALUE_HINTED : 0;
     nori__dim dims[NORI_MAX_RANK];
     for (int d = 0; d < rank; d++) {
         dims[d] = s->rank >= 0 ? s->dims[d] : NORI__DIM_ANY;
         if (dims[d].value < 0 && !dims[d].name && hint && t->rank == rank) {
             dims[d] = t->dims[d];
+            v->flags |= dims[d].value >= 0 || dims[d].name ? NORI__VALUE_HINTED : 0;
         }
     }
     nori__type *now = &v->type;
@@ -179,14 +184,21 @@ static nori_status infer_node(inferer *w, nori__node *node)
 {
     size_t n_in = node->input_count, n_out = node->output_count;
     if (!node->op) { /* custom or unknown: what the file declares stands */
+        for (size_t i = 0; i < n_out; i++) {
+            if (node->outputs[i]) {
+                node->outputs[i]->flags |= NORI__VALUE_HINTED;
+            }
+        }
         return NORI_OK;
     }
     if (!reserve_shapes(w, n_in + n_out + 1)) {
         return nori__no_memory(w->err);
     }
     nori__shape *out = w->shapes + n_in;
+    bool hinted = node->op->flags & NORI__OP_CONTROL; /* bodies read more than its inputs */
     for (size_t i = 0; i < n_in; i++) {
         shape_of_value(&w->shapes[i], node->inputs[i]);
+        hinted = hinted || (node->inputs[i] && (node->inputs[i]->flags & NORI__VALUE_HINTED));
     }
     for (size_t i = 0; i < n_out; i++) {
         shape_of_value(&out[i], NULL);
@@ -196,7 +208,7 @@ static nori_status infer_node(inferer *w, nori__node *node)
     NORI__TRY(node->op->infer(&c));
     for (size_t i = 0; i < n_out; i++) {
         if (node->outputs[i]) {
-            NORI__TRY(put_type(w, node->outputs[i], &out[i]));
+            NORI__TRY(put_type(w, node->outputs[i], &out[i], hinted));
             NORI__TRY(put_data(w, node->outputs[i], &out[i]));
         }
     }
@@ -245,6 +257,9 @@ static nori_status step(inferer *w, frame *f)
     if (inner) {
         if (!nori__body_bind(node, inner, f->carry)) {
             return nori__no_memory(w->err);
+        }
+        for (uint32_t i = 0; i < inner->input_count; i++) {
+            inner->inputs[i]->flags |= NORI__VALUE_HINTED; /* said by the body's author at best */
         }
         return push(w, inner, f->loops + nori__is_loop(node));
     }

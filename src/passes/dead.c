@@ -1,4 +1,5 @@
-/* dead.c: nodes whose results nobody reads are removed. */
+/* dead.c: nodes whose results nobody reads are removed, with their subgraphs. A node without any
+ * output can have no other purpose either: operators have no side effects. */
 #include "passes/passes.h"
 
 static bool is_dead(const nori__node *n)
@@ -6,11 +7,6 @@ static bool is_dead(const nori__node *n)
     for (uint32_t i = 0; i < n->output_count; i++) {
         if (n->outputs[i] && n->outputs[i]->uses > 0) {
             return false;
-        }
-    }
-    for (uint32_t i = 0; i < n->attr_count; i++) {
-        if (n->attrs[i].kind == NORI__ATTR_GRAPH || n->attrs[i].kind == NORI__ATTR_GRAPHS) {
-            return false; /* what its bodies read would have to be given up too */
         }
     }
     return true;

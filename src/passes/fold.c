@@ -1,5 +1,6 @@
 /* fold.c: nodes whose inputs are all constant become constants, unless that would make the model
- * much larger than its inputs were. */
+ * much larger than its inputs were; and so do integers known from shapes alone (Shape of an input
+ * of fixed size and what is computed from it), where no mere declaration has a part in it. */
 #include "passes/passes.h"
 
 #define GROWTH_LIMIT ((size_t)1 << 20) /* bytes an output may have beyond its node's inputs */
@@ -84,12 +85,56 @@ static nori_status fold_node(nori__node *n, bool *changed, nori_error *err)
     return s;
 }
 
+/* Whether inference knows all of v's content. */
+static bool known_content(const nori__value *v)
+{
+    const nori__type *t = &v->type;
+    if (!v->data || (v->flags & NORI__VALUE_HINTED) || t->kind != NORI_KIND_TENSOR ||
+        (t->elem != NORI_INT64 && t->elem != NORI_INT32) || t->rank < 0 || t->rank > 1 ||
+        v->data_count != (t->rank == 1 ? t->dims[0].value : 1)) {
+        return false;
+    }
+    for (int i = 0; i < v->data_count; i++) {
+        if (v->data[i].name || v->data[i].value == -1) {
+            return false; /* -1 is "not known": a real -1 is left to the kernel */
+        }
+    }
+    return true;
+}
+
+static bool foldable_from_shapes(const nori__node *n)
+{
+    if (!n->op || (n->op->flags & (NORI__OP_SELF_ALLOC | NORI__OP_RANDOM)) || n->output_count != 1 ||
+        !n->outputs[0]) {
+        return false;
+    }
+    return known_content(n->outputs[0]);
+}
+
+static nori_status fold_from_shapes(nori__node *n, bool *changed, nori_error *err)
+{
+    nori__value *v = n->outputs[0];
+    nori_tensor *t = NULL;
+    const int64_t count = v->data_count;
+    NORI__TRY(nori__tensor_new(n->graph->ir->allocator, (nori_type)v->type.elem, v->type.rank,
+                               &count, &t, err));
+    for (int64_t i = 0; i < count; i++) {
+        nori__tensor_set_i64(t, i, v->data[i].value);
+    }
+    v->producer = NULL;
+    nori__node_remove(n);
+    *changed = true;
+    return become(v, t, err);
+}
+
 nori_status nori__pass_fold(nori__ir *ir, bool *changed, nori_error *err)
 {
     for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (nori__node *n = g->first, *next; n; n = next) {
             next = n->next;
-            if (foldable(n)) {
+            if (foldable_from_shapes(n)) {
+                NORI__TRY(fold_from_shapes(n, changed, err));
+            } else if (foldable(n)) {
                 NORI__TRY(fold_node(n, changed, err));
             }
         }

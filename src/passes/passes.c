@@ -4,8 +4,10 @@
 #define MAX_ROUNDS 4
 
 static const nori__pass passes[] = {
+    {"branch", 1, nori__pass_branch},
     {"fold", 1, nori__pass_fold},
     {"identity", 1, nori__pass_identity},
+    {"fuse_affine", 1, nori__pass_fuse_affine},
     {"dead", 1, nori__pass_dead},
 };
 
@@ -23,6 +25,9 @@ nori_status nori__passes_run(nori__ir *ir, int level, nori_error *err)
         for (size_t i = 0; i < NORI__COUNT(passes); i++) {
             if (passes[i].level <= level) {
                 nori_status s = passes[i].run(ir, &changed, err);
+#ifndef NDEBUG
+                s = s == NORI_OK ? nori__ir_verify(ir, err) : s;
+#endif
                 if (s != NORI_OK) {
                     nori__where(err, "pass %s", passes[i].name);
                     return s;

@@ -18,8 +18,10 @@ const nori__pass *nori__pass_at(size_t index);
  * rounds), inferring again after each round that changed something. */
 nori_status nori__passes_run(nori__ir *ir, int level, nori_error *err);
 
+nori_status nori__pass_branch(nori__ir *ir, bool *changed, nori_error *err);
 nori_status nori__pass_fold(nori__ir *ir, bool *changed, nori_error *err);
 nori_status nori__pass_identity(nori__ir *ir, bool *changed, nori_error *err);
+nori_status nori__pass_fuse_affine(nori__ir *ir, bool *changed, nori_error *err);
 nori_status nori__pass_dead(nori__ir *ir, bool *changed, nori_error *err);
 
 #endif
