@@ -343,12 +343,12 @@ static void batch_baked_into_the_body(void **state)
     nori_findings *found = check(&m);
     must_say(found, WARNING, "batch",
              "axis 0 of input x is free, but a constant shape here fixes axis 0 at 1", "flatten",
-             "rebatch");
+             "dynamic batch axis");
     nori_findings_free(found);
     make_end(&m);
     batch(&m, "1 3 2 2", 1);
     found = check(&m);
-    must_say(found, INFO, "batch", "axis 0 of input x is 1", "flatten", "rebatch");
+    must_say(found, INFO, "batch", "axis 0 of input x is 1", "flatten", "dynamic batch axis");
     must_be_clean(found);
     make_end(&m);
     batch(&m, "N 3 2 2", 0); /* 0 copies the size */

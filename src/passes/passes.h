@@ -1,5 +1,5 @@
 /* passes.h: rewrites of the compiled copy that stay within standard ONNX. Every pass leaves a valid
- * graph; docs/add_pass.md shows how to add one. */
+ * graph; a new one is a file here, a declaration below and a row in passes.c. */
 #ifndef NORI_PASSES_PASSES_H
 #define NORI_PASSES_PASSES_H
 

@@ -281,7 +281,8 @@ static nori_status lay_step(layouter *w, uint32_t s)
                             : (nori_tensor *)(uintptr_t)w->seen[step->out[i]];
         }
         nori_call call = {.node = step->node, .n_in = step->n_in, .n_out = step->n_out,
-                          .in = w->in, .out = w->out, .allocator = w->a, .err = w->err};
+                          .in = w->in, .out = w->out, .allocator = w->a,
+                          .threads = w->plan->threads, .err = w->err};
         w->l->work_size[s] = step->kernel->workspace(step->state, &call);
         if (w->l->work_size[s] > 0) {
             w->l->work_offset[s] = new_life(w, s, s, w->l->work_size[s]);

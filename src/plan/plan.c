@@ -225,6 +225,7 @@ static nori_status build(planner *p, uint32_t *next_id)
     const nori__graph *g = p->graph;
     nori__plan *plan = p->plan;
     plan->graph = g;
+    plan->threads = p->options->threads;
     plan->n_in = g->input_count;
     plan->n_out = g->output_count;
     NORI__TRY(slot_list(p, g->inputs, g->input_count, &plan->in));

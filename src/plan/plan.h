@@ -49,6 +49,7 @@ typedef struct nori__plan {
     nori__slot *slots;
     uint32_t n_slots;
     uint32_t n_in, n_out, n_capture;
+    int threads; /* see nori__plan_options */
     const uint32_t *in, *out, *capture; /* slots; a graph output may be any kind of slot */
     const uint32_t *capture_outer;      /* the enclosing plan's slot of each capture */
 } nori__plan;
@@ -59,6 +60,7 @@ typedef struct nori__plan_options {
     const nori_provider *const *providers; /* in order of preference; reference is implied last */
     void *const *provider_self;
     size_t n_providers;
+    int threads; /* budget of a run: what kernels size their workspace for */
 } nori__plan_options;
 
 /* Builds the plan of a graph and its subgraphs in arena; types must have been inferred. Kernels

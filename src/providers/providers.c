@@ -7,7 +7,7 @@
 const nori_provider nori__reference_provider = {
     .size = sizeof(nori_provider),
     .name = "reference",
-    .description = "plain C, every operator, double accumulation: the yardstick",
+    .description = "plain C, double accumulation: the yardstick, and what runs the rest",
 };
 
 static const nori__builtin builtins[] = {

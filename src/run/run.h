@@ -62,8 +62,7 @@ nori_status nori__frame_create(const nori__plan *plan, const nori_allocator *a,
                                nori__frame **frame, nori_error *err);
 void nori__frame_free(nori__frame *frame);
 /* inputs: plan->n_in; captures: plan->n_capture. outputs[i], where not NULL, is written; the rest
- * become new references. as_given: outputs that are inputs or constants are copied (else they too
- * are fresh). On error no new output remains. */
+ * become new references, which nothing else writes. On error no new output remains. */
 nori_status nori__frame_run(nori__frame *frame, const nori__run_info *info,
                             const nori_tensor *const *inputs, const nori_tensor *const *captures,
                             nori_tensor **outputs, nori_error *err);
@@ -73,6 +72,7 @@ size_t nori__frame_bytes(const nori__frame *frame);
 
 typedef struct nori__context {
     nori__frame *frame;
+    nori__step_time *times; /* of the run going on, by step id; NULL: not profiling */
     struct nori__context *next;
 } nori__context;
 

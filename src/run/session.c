@@ -154,7 +154,8 @@ static nori_status compile(nori_session *s, const nori_session_options *o, nori_
     nori__plan_options po = {.allocator = s->allocator,
                              .providers = s->providers,
                              .provider_self = s->provider_self,
-                             .n_providers = s->n_providers};
+                             .n_providers = s->n_providers,
+                             .threads = s->threads};
     NORI__TRY(nori__plan_build(&s->arena, s->ir->main, &po, &s->n_step_ids, &s->plan, err));
     s->packed_bytes = packed_bytes(s->plan);
     if (o->profile) {
@@ -208,6 +209,8 @@ static void free_contexts(nori_session *s, nori__context *list)
     while (list) {
         nori__context *next = list->next;
         nori__frame_free(list->frame);
+        nori__release(s->allocator, list->times,
+                      ((size_t)s->n_step_ids + 1) * sizeof(*list->times));
         nori__release(s->allocator, list, sizeof(*list));
         list = next;
     }
@@ -235,6 +238,21 @@ void nori_session_free(nori_session *s)
 
 /* ---- running ---- */
 
+/* A context for one run, with a frame and, when profiling, times of its own. */
+static nori_status new_context(nori_session *s, nori__context **out, nori_error *err)
+{
+    size_t bytes = ((size_t)s->n_step_ids + 1) * sizeof(nori__step_time);
+    nori__context *c = nori__alloc_zero(s->allocator, sizeof(*c));
+    *out = c;
+    if (!c) {
+        return nori__no_memory(err);
+    }
+    if (s->times && !(c->times = nori__alloc_zero(s->allocator, bytes))) {
+        return nori__no_memory(err);
+    }
+    return nori__frame_create(s->plan, s->allocator, &c->frame, err);
+}
+
 static nori_status take_context(nori_session *s, nori__context **out, nori_error *err)
 {
     pthread_mutex_lock(&s->lock);
@@ -243,19 +261,27 @@ static nori_status take_context(nori_session *s, nori__context **out, nori_error
         s->idle = c->next;
     }
     pthread_mutex_unlock(&s->lock);
-    if (!c) {
-        c = nori__alloc_zero(s->allocator, sizeof(*c));
-        if (!c) {
-            return nori__no_memory(err);
-        }
-        nori_status status = nori__frame_create(s->plan, s->allocator, &c->frame, err);
-        if (status != NORI_OK) {
-            nori__release(s->allocator, c, sizeof(*c));
-            return status;
-        }
+    nori_status status = NORI_OK;
+    if (!c && (status = new_context(s, &c, err)) != NORI_OK) {
+        free_contexts(s, c);
+        c = NULL;
     }
     *out = c;
-    return NORI_OK;
+    return status;
+}
+
+/* Adds a run's times to the session's; the newest call is the one kept. */
+static void merge_times(nori_session *s, nori__step_time *run)
+{
+    for (uint32_t i = 0; i < s->n_step_ids; i++) {
+        if (run[i].calls > 0) {
+            s->times[i].calls += run[i].calls;
+            s->times[i].total_ns += run[i].total_ns;
+            s->times[i].last_start_ns = run[i].last_start_ns;
+            s->times[i].last_end_ns = run[i].last_end_ns;
+            run[i] = (nori__step_time){0};
+        }
+    }
 }
 
 static void give_context(nori_session *s, nori__context *c)
@@ -263,6 +289,9 @@ static void give_context(nori_session *s, nori__context *c)
     size_t bytes = nori__frame_bytes(c->frame);
     pthread_mutex_lock(&s->lock);
     s->peak_bytes = bytes > s->peak_bytes ? bytes : s->peak_bytes;
+    if (c->times) {
+        merge_times(s, c->times);
+    }
     c->next = s->idle;
     s->idle = c;
     pthread_mutex_unlock(&s->lock);
@@ -291,7 +320,7 @@ nori_status nori_session_run(nori_session *s, const nori_tensor *const *inputs, 
                                .pool = s->threads > 1 ? nori__env_pool(s->env) : NULL,
                                .threads = s->threads,
                                .memory_cap = s->memory_cap,
-                               .times = s->times};
+                               .times = c->times};
         status = nori__frame_run(c->frame, &info, all, NULL, outputs, err);
         give_context(s, c);
     }

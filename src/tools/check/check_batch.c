@@ -81,7 +81,7 @@ void nori__check_batch(nori_findings *f, const nori__ir *ir)
             }
         }
         nori__found_at(f, severity, "batch", n,
-                       "rebatch rewrites such nodes for another batch size",
+                       "export the model with a dynamic batch axis, or feed one item at a time",
                        is_free ? "axis 0 of input %s is free, but a constant shape here fixes "
                                  "axis 0 at %" PRId64
                                : "axis 0 of input %s is 1, and a constant shape here fixes axis 0 "

@@ -99,7 +99,10 @@ int nori_session_profile(const nori_session *session, size_t index, nori_profile
     if (!step) {
         return 0;
     }
-    const nori__step_time *t = &session->times[index];
+    nori_session *s = (nori_session *)(uintptr_t)session; /* only the lock changes */
+    pthread_mutex_lock(&s->lock);
+    const nori__step_time now = s->times[index], *t = &now;
+    pthread_mutex_unlock(&s->lock);
     nori_profile_row r = {.size = row->size,
                           .node = step->node->name,
                           .op = step->node->op_type,
