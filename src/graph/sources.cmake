@@ -1,0 +1,14 @@
+nori_sources(
+    attr.c
+    build.c
+    build_attr.c
+    copy.c
+    edit.c
+    element.c
+    ir.c
+    order.c
+    tensor.c
+    tensor_pb.c
+    verify.c
+    view.c
+)

@@ -1,0 +1,12 @@
+nori_sources(
+    base_gemm.c
+    base_int8.c
+    base_move.c
+    base_unary.c
+    base_vector.c
+    base_window.c
+    kernels.c
+)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|i.86")
+    include(${CMAKE_CURRENT_LIST_DIR}/x86/sources.cmake)
+endif()

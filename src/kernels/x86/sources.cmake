@@ -1,0 +1,10 @@
+set(avx2
+    avx2_gemm.c
+    avx2_int8.c
+    avx2_move.c
+    avx2_unary.c
+    avx2_vector.c
+    avx2_window.c
+)
+nori_sources(${avx2})
+nori_isa_flags(avx2 ${avx2})

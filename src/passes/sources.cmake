@@ -1,0 +1,8 @@
+nori_sources(
+    branch.c
+    dead.c
+    fold.c
+    fuse_affine.c
+    identity.c
+    passes.c
+)

@@ -1,0 +1,5 @@
+nori_sources(
+    layout.c
+    offsets.c
+    plan.c
+)

@@ -1,0 +1,18 @@
+nori_sources(
+    cpu_common.c
+    cpu_conv.c
+    cpu_elementwise.c
+    cpu_kernels.c
+    cpu_matmul.c
+    cpu_pool.c
+    cpu_qconv.c
+    cpu_qmatmul.c
+    cpu_quant.c
+    cpu_rows.c
+    cpu_transpose.c
+    fuse.c
+    fuse_patterns.c
+    patches.c
+    product.c
+    sproduct.c
+)

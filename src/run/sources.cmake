@@ -1,0 +1,6 @@
+nori_sources(
+    feed.c
+    frame.c
+    model.c
+    session.c
+)

@@ -1,0 +1,11 @@
+nori_sources(
+    check.c
+    check_batch.c
+    check_facts.c
+    check_graph.c
+    check_model.c
+    check_shapes.c
+    check_targets.c
+    check_types.c
+    findings.c
+)

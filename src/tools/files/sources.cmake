@@ -1,0 +1,4 @@
+nori_sources(
+    npy.c
+    tensor_file.c
+)

@@ -1,0 +1,3 @@
+nori_sources(
+    report.c
+)
