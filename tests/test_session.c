@@ -181,12 +181,58 @@ static void profile_of_many(void **state)
     make_end(&m);
 }
 
+typedef struct seen {
+    char names[128];
+    float last[2];
+} seen;
+
+static void note(void *user, const char *value, const nori_tensor *t)
+{
+    seen *s = user;
+    strncat(s->names, value, sizeof(s->names) - strlen(s->names) - 2);
+    strcat(s->names, " ");
+    memcpy(s->last, nori_tensor_const_data(t), sizeof(s->last));
+}
+
+/* At level 0 the watcher sees every value of the model, views included, in order. */
+static void watching(void **state)
+{
+    (void)state;
+    make m;
+    nori_model *model = NULL;
+    nori_session *s = NULL;
+    nori_error err = {0};
+    nori_session_options o;
+    seen what = {{0}, {0}};
+    make_begin(&m, 17);
+    make_input(&m, &m.graph, "x", NORI_FLOAT, "2");
+    make_output(&m, &m.graph, "y", NORI_FLOAT, "2");
+    make_node(&m, &m.graph, "", "Relu", "", "x", "a");
+    make_node(&m, &m.graph, "", "Identity", "", "a", "b");
+    make_node(&m, &m.graph, "", "Neg", "", "b", "y");
+    assert_int_equal(load(&m, 0, &model, &err), NORI_OK);
+    nori_session_options_default(&o);
+    o.level = 0;
+    o.watch = note;
+    o.watch_user = &what;
+    assert_int_equal(nori_session_create(model, &o, &s, &err), NORI_OK);
+    nori_tensor *in = node_values(NORI_FLOAT, NODE_DIMS(2), (double[]){-1, 3}), *out[1] = {NULL};
+    node_run(s, (const nori_tensor *const[]){in}, 1, out, 1, NORI_OK);
+    assert_string_equal(what.names, "a b y ");
+    assert_true(what.last[0] == 0 && what.last[1] == -3);
+    nori_tensor_free(in);
+    nori_tensor_free(out[0]);
+    nori_session_free(s);
+    nori_model_free(model);
+    make_end(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(newer_ir),     cmocka_unit_test(frozen_batch),
         cmocka_unit_test(output_hints), cmocka_unit_test(scalar_rank),
-        cmocka_unit_test(profile_of_many),
+        cmocka_unit_test(profile_of_many), cmocka_unit_test(watching),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

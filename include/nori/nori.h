@@ -271,6 +271,11 @@ typedef struct nori_session_options {
     size_t dim_count;
     uint64_t max_bytes;     /* cap for one run's activations; 0: no cap */
     int profile;            /* 1: each node of each run is timed, see tools.h */
+    /* May be NULL. Called by the running thread with every value a node has just made (inner ones
+     * and those of subgraphs too), under its name in the compiled copy: at level 0 the model's own
+     * names. The tensor is only good during the call. For calibration and comparing layers. */
+    void (*watch)(void *user, const char *value, const nori_tensor *tensor);
+    void *watch_user;
 } nori_session_options;
 
 /* A model compiled for providers and options. Immutable: any number of threads may run one

@@ -521,6 +521,16 @@ static nori_status give_outputs(nori__frame *f, nori_tensor **outputs, nori_erro
     return status;
 }
 
+static void show_outputs(const nori__frame *f, const nori__step *step)
+{
+    for (uint32_t i = 0; i < step->n_out; i++) {
+        uint32_t slot = step->out[i];
+        if (slot != NORI__NO_SLOT && f->now[slot]) {
+            f->info->watch(f->info->watch_user, f->plan->slots[slot].value->name, f->now[slot]);
+        }
+    }
+}
+
 static nori_status run_steps(nori__frame *f, nori_error *err)
 {
     nori__step_time *times = f->info->times;
@@ -542,6 +552,9 @@ static nori_status run_steps(nori__frame *f, nori_error *err)
             t->last_end_ns = nori__now_ns();
             t->calls++;
             t->total_ns += t->last_end_ns - start;
+        }
+        if (f->info->watch) {
+            show_outputs(f, step);
         }
         if (f->any_owned) {
             for (uint32_t i = 0; i < step->n_dead; i++) {

@@ -53,6 +53,8 @@ typedef struct nori__run_info {
     int threads;
     uint64_t memory_cap;
     nori__step_time *times; /* NULL: not profiling */
+    void (*watch)(void *user, const char *value, const nori_tensor *tensor); /* NULL: nobody */
+    void *watch_user;
 } nori__run_info;
 
 /* The state of one graph's run: tensors by slot, one memory block, a layout kept from the last
@@ -96,6 +98,8 @@ struct nori_session {
     nori__context *idle;
     size_t peak_bytes;
     nori__step_time *times; /* by step id, NULL: not profiling */
+    void (*watch)(void *user, const char *value, const nori_tensor *tensor);
+    void *watch_user;
 };
 
 /* Checks what a caller feeds against the declared inputs. */

@@ -187,6 +187,8 @@ nori_status nori_session_create(const nori_model *model, const nori_session_opti
     s->allocator = a;
     s->threads = o.threads > 0 ? o.threads : nori_env_threads(s->env);
     s->memory_cap = o.max_bytes;
+    s->watch = o.watch;
+    s->watch_user = o.watch_user;
     nori__arena_init(&s->arena, a);
     pthread_mutex_init(&s->lock, NULL);
     nori__vec rewrites;
@@ -320,7 +322,9 @@ nori_status nori_session_run(nori_session *s, const nori_tensor *const *inputs, 
                                .pool = s->threads > 1 ? nori__env_pool(s->env) : NULL,
                                .threads = s->threads,
                                .memory_cap = s->memory_cap,
-                               .times = c->times};
+                               .times = c->times,
+                               .watch = s->watch,
+                               .watch_user = s->watch_user};
         status = nori__frame_run(c->frame, &info, all, NULL, outputs, err);
         give_context(s, c);
     }
