@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "json.h"
 #include "nori/nori.h"
 #include "nori/provider.h"
 #include "nori/tools.h"
@@ -24,12 +25,31 @@ typedef struct cli_option {
     const char *help;
 } cli_option;
 
+/* Options that several verbs take. A verb's table names all it takes: what means nothing to it is
+ * refused, and help and completion show what there is. */
+#define CLI_END {NULL, NULL, NULL}
+#define CLI_COMMON_OPTIONS                                                                       \
+    {"--json", NULL, "machine-readable output"}, {"--help", NULL, "this text"}, CLI_END
+#define CLI_QUIET_OPTION {"--quiet", NULL, "only the result and errors"}
+#define CLI_LOAD_OPTIONS                                                                         \
+    {"--strict", NULL, "unknown fields and newer IR versions are errors"},                       \
+    {"--allow-outside", NULL, "external data may lie outside the model's folder"}
+#define CLI_DIM_OPTION {"--dim", "NAME=N", "fix a named dimension; may be repeated"}
+#define CLI_PROVIDER_OPTIONS                                                                     \
+    {"--provider", "LIST", "execution providers, first choice first (default cpu)"},             \
+    {"--fallback", NULL, "go on without a provider that cannot be had"},                         \
+    {"--level", "0|1|2", "optimization: none, standard, provider's own (default 2)"}
+#define CLI_SESSION_OPTIONS                                                                      \
+    CLI_PROVIDER_OPTIONS, CLI_DIM_OPTION,                                                        \
+    {"--threads", "N", "threads for one run (default: what the machine allows)"},                \
+    {"--memory", "SIZE", "most activations may take, as 64M; more is refused"}
+
 struct cli_args;
 typedef struct cli_verb {
     const char *name, *group, *arguments, *summary;
-    const cli_option *options; /* beside the common ones; name NULL ends */
+    const cli_option *options; /* ends with CLI_END */
     int (*run)(struct cli_args *args);
-    const char *examples;
+    const char *examples; /* lines, or NULL */
 } cli_verb;
 
 #define CLI_MAX_OPTIONS 256
@@ -43,7 +63,13 @@ typedef struct cli_args {
     } given[CLI_MAX_OPTIONS];
     int n_given;
     bool json, quiet;
+    nori_env *env; /* made by cli_load */
 } cli_args;
+
+/* The verbs, in the order of help; NULL ends (main.c). */
+extern const cli_verb *const cli_verbs[];
+
+/* ---- options ---- */
 
 /* Last value of an option, or NULL; the nth (0 first) occurrence. */
 const char *cli_value(const cli_args *args, const char *name);
@@ -52,22 +78,52 @@ bool cli_has(const cli_args *args, const char *name);
 /* Number of an option; false (and a message) when it is not one in [low, high]. */
 bool cli_number(const cli_args *args, const char *name, long low, long high, long otherwise,
                 long *out);
+/* Bytes: "64M", "1.5G", "4096"; k, M, G are powers of 1024. 0 when it is not given. */
+bool cli_size(const cli_args *args, const char *name, uint64_t *out);
+
+/* ---- answers ---- */
 
 /* Prints an error (text or JSON as asked) and gives the exit code that fits. */
 int cli_fail(const cli_args *args, const nori_error *err);
-int cli_usage(const cli_args *args, const char *fmt, ...);
+/* The same from a status and a text of the command's own. */
+int cli_fail_text(const cli_args *args, nori_status status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+int cli_usage(const cli_args *args, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cli_warn(const cli_args *args, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool cli_colour(FILE *f); /* a terminal, and NO_COLOR is not set */
+/* Progress on standard error, when that is a terminal; done: wipes the line. */
+void cli_progress(const cli_args *args, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void cli_progress_done(const cli_args *args);
+
+/* ---- models ---- */
+
 /* Loads args->positional[0]; warnings go to standard error. */
-int cli_load(const cli_args *args, nori_model **model);
-/* Session by the common options. profile: 1 to time nodes. */
+int cli_load(cli_args *args, nori_model **model);
+/* Session by the options of CLI_SESSION_OPTIONS. profile: 1 to time nodes. */
 int cli_session(const cli_args *args, const nori_model *model, int profile,
                 nori_session **session);
-bool cli_colour(FILE *f); /* a terminal, and NO_COLOR is not set */
 
-void cli_json_text(FILE *f, const char *text); /* quoted and escaped */
-void cli_bytes(uint64_t bytes, char *out, size_t size); /* "4.2 MB" */
+/* ---- words ---- */
+
+void cli_bytes_text(uint64_t bytes, char *out, size_t size);  /* "4.2 MB" */
+void cli_count_text(uint64_t count, char *out, size_t size);  /* "4.2 M" */
 void cli_shape(const nori_value_info *info, char *out, size_t size); /* "float32[batch,3]" */
 void cli_tensor_shape(const nori_tensor *t, char *out, size_t size);
+const char *cli_kind_name(nori_kind kind);
+/* The word of a list (NULL ends it) that a mistyped one may have been meant for, or NULL. */
+const char *cli_near(const char *word, size_t size, const char *(*at)(const void *user, size_t i),
+                     const void *user);
 
-extern const cli_verb cli_inspect, cli_check, cli_run, cli_bench, cli_caps, cli_doctor;
+/* ---- help.c ---- */
+
+void cli_overview(FILE *f);
+void cli_verb_help(FILE *f, const cli_verb *verb);
+const cli_verb *cli_find_verb(const char *name);
+const char *cli_near_verb(const char *name);
+const char *cli_near_option(const cli_verb *verb, const char *name, size_t size);
+
+extern const cli_verb cli_inspect, cli_check, cli_run, cli_bench, cli_caps, cli_doctor, cli_help,
+    cli_completion;
 
 #endif

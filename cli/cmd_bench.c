@@ -9,7 +9,7 @@ static const cli_option options[] = {
     {"--runs", "N", "steady runs (default 20)"},
     {"--profile", NULL, "tables of time by node and by operator"},
     {"--trace", "FILE", "Chrome trace of the last run (chrome://tracing, Perfetto)"},
-    {NULL, NULL, NULL},
+    CLI_SESSION_OPTIONS, CLI_LOAD_OPTIONS, CLI_QUIET_OPTION, CLI_COMMON_OPTIONS,
 };
 
 static int by_value(const void *a, const void *b)
@@ -91,21 +91,28 @@ static int write_trace(const cli_args *args, const nori_session *s, const char *
     if (!f) {
         return cli_usage(args, "%s cannot be written", path);
     }
-    fprintf(f, "{\"traceEvents\": [");
-    bool first = true;
+    cli_json j;
+    cli_json_begin(&j, f);
+    cli_json_array(&j, "traceEvents");
     for (size_t i = 0; nori_session_profile(s, i, &r); i++) {
         if (r.calls == 0) {
             continue;
         }
-        fprintf(f, "%s\n{\"name\": ", first ? "" : ",");
-        cli_json_text(f, r.node[0] ? r.node : r.op);
-        fprintf(f, ", \"cat\": \"%s\", \"ph\": \"X\", \"ts\": %.3f, \"dur\": %.3f, \"pid\": 1, "
-                   "\"tid\": 1, \"args\": {\"op\": \"%s\", \"provider\": \"%s\"}}",
-                r.op, (double)r.last_start_ns / 1e3,
-                (double)(r.last_end_ns - r.last_start_ns) / 1e3, r.op, r.provider);
-        first = false;
+        cli_json_object(&j, NULL);
+        cli_json_string(&j, "name", r.node[0] ? r.node : r.op);
+        cli_json_string(&j, "cat", r.op);
+        cli_json_string(&j, "ph", "X");
+        cli_json_number(&j, "ts", (double)r.last_start_ns / 1e3, 16);
+        cli_json_number(&j, "dur", (double)(r.last_end_ns - r.last_start_ns) / 1e3, 9);
+        cli_json_int(&j, "pid", 1);
+        cli_json_int(&j, "tid", 1);
+        cli_json_object(&j, "args");
+        cli_json_string(&j, "op", r.op);
+        cli_json_string(&j, "provider", r.provider);
+        cli_json_end(&j);
+        cli_json_end(&j);
     }
-    fprintf(f, "\n]}\n");
+    cli_json_finish(&j);
     if (fclose(f) != 0) {
         return cli_usage(args, "%s could not be written whole", path);
     }
@@ -131,33 +138,37 @@ static int measure(cli_args *args, nori_session *s, uint64_t load_ns, uint64_t c
             code = cli_fail(args, &err);
         }
         times[i] = nori_clock_ns() - start;
-        if (cli_colour(stderr) && !args->quiet && runs >= 20 && i % (runs / 20) == 0) {
-            fprintf(stderr, "\r%3ld %%", 100 * i / runs);
+        if (runs >= 20 && i % (runs / 20) == 0) {
+            cli_progress(args, "%3ld %% of %ld runs", 100 * i / runs, runs);
         }
     }
-    if (cli_colour(stderr) && !args->quiet) {
-        fprintf(stderr, "\r      \r");
-    }
+    cli_progress_done(args);
     if (code == EXIT_YES) {
         uint64_t first = times[0];
         nori_memory_stats m = {.size = sizeof(m)};
         char peak[32], packed[32], active[32];
         qsort(times + 1, (size_t)runs, sizeof(*times), by_value);
         nori_session_memory(s, &m);
-        cli_bytes(nori_peak_memory(), peak, sizeof(peak));
-        cli_bytes(m.packed_bytes, packed, sizeof(packed));
-        cli_bytes(m.peak_activation_bytes, active, sizeof(active));
+        cli_bytes_text(nori_peak_memory(), peak, sizeof(peak));
+        cli_bytes_text(m.packed_bytes, packed, sizeof(packed));
+        cli_bytes_text(m.peak_activation_bytes, active, sizeof(active));
         double min = (double)times[1] / 1e6, median = (double)times[1 + runs / 2] / 1e6;
         double p95 = (double)times[1 + (runs * 95) / 100 - (runs * 95 % 100 == 0)] / 1e6;
         if (args->json) {
-            printf("{\"load_ms\": %.4f, \"create_ms\": %.4f, \"first_ms\": %.4f, \"min_ms\": %.4f, "
-                   "\"median_ms\": %.4f, \"p95_ms\": %.4f, \"runs\": %ld, \"peak_bytes\": %llu, "
-                   "\"packed_bytes\": %llu, \"activation_bytes\": %llu, \"cpu\": ",
-                   (double)load_ns / 1e6, (double)create_ns / 1e6, (double)first / 1e6, min, median,
-                   p95, runs, (unsigned long long)nori_peak_memory(),
-                   (unsigned long long)m.packed_bytes, (unsigned long long)m.peak_activation_bytes);
-            cli_json_text(stdout, nori_cpu_name());
-            printf("}\n");
+            cli_json j;
+            cli_json_begin(&j, stdout);
+            cli_json_number(&j, "load_ms", (double)load_ns / 1e6, 6);
+            cli_json_number(&j, "create_ms", (double)create_ns / 1e6, 6);
+            cli_json_number(&j, "first_ms", (double)first / 1e6, 6);
+            cli_json_number(&j, "min_ms", min, 6);
+            cli_json_number(&j, "median_ms", median, 6);
+            cli_json_number(&j, "p95_ms", p95, 6);
+            cli_json_int(&j, "runs", runs);
+            cli_json_uint(&j, "peak_bytes", nori_peak_memory());
+            cli_json_uint(&j, "packed_bytes", m.packed_bytes);
+            cli_json_uint(&j, "activation_bytes", m.peak_activation_bytes);
+            cli_json_string(&j, "cpu", nori_cpu_name());
+            cli_json_finish(&j);
         } else {
             printf("%-12s %10.3f ms\n%-12s %10.3f ms\n%-12s %10.3f ms\n", "load",
                    (double)load_ns / 1e6, "create", (double)create_ns / 1e6, "first run",

@@ -6,7 +6,7 @@
 static const cli_option options[] = {
     {"--op", "NAME", "only this operator"},
     {"--missing", NULL, "only what nothing runs"},
-    {NULL, NULL, NULL},
+    CLI_QUIET_OPTION, CLI_COMMON_OPTIONS,
 };
 
 static int run(cli_args *args)
@@ -15,8 +15,12 @@ static int run(cli_args *args)
     const char *only = cli_value(args, "--op");
     bool missing = cli_has(args, "--missing");
     int shown = 0, have = 0, all = 0;
+    cli_json j;
+    if (args->count > 0) {
+        return cli_usage(args, "no arguments were expected; --op NAME asks for one operator");
+    }
     if (args->json) {
-        printf("[");
+        cli_json_begin_array(&j, stdout);
     } else {
         printf("%-24s %-36s %5s  %-10s %s\n", "domain", "operator", "since", "kernel", "types");
     }
@@ -27,9 +31,14 @@ static int run(cli_args *args)
             continue;
         }
         if (args->json) {
-            printf("%s\n{\"domain\": \"%s\", \"op\": \"%s\", \"since\": %d, \"family\": \"%s\", "
-                   "\"kernel\": \"%s\", \"types\": \"%s\"}",
-                   shown ? "," : "", c.domain, c.op, c.since, c.family, c.kernel, c.types);
+            cli_json_object(&j, NULL);
+            cli_json_string(&j, "domain", c.domain);
+            cli_json_string(&j, "op", c.op);
+            cli_json_int(&j, "since", c.since);
+            cli_json_string(&j, "family", c.family);
+            cli_json_string(&j, "kernel", c.kernel);
+            cli_json_string(&j, "types", c.types);
+            cli_json_end(&j);
         } else {
             printf("%-24s %-36s %5d  %-10s %s\n", c.domain[0] ? c.domain : "ai.onnx", c.op,
                    c.since, c.kernel[0] ? c.kernel : "-", c.types);
@@ -37,7 +46,7 @@ static int run(cli_args *args)
         shown++;
     }
     if (args->json) {
-        printf("\n]\n");
+        cli_json_finish(&j);
     } else if (!args->quiet) {
         printf("\n%d of %d (operator, version) pairs have a kernel\n", have, all);
     }

@@ -5,27 +5,32 @@
 
 static const cli_option options[] = {
     {"--target", "LIST", "providers that must be able to run every node, e.g. cpu"},
-    {NULL, NULL, NULL},
+    CLI_LOAD_OPTIONS, CLI_QUIET_OPTION, CLI_COMMON_OPTIONS,
 };
 
 static const char *const severities[] = {"", "info", "warning", "error"};
 
-static void print_json(const nori_findings *f)
+static void print_json(const cli_args *args, const nori_findings *f)
 {
-    printf("{\"findings\": [");
+    cli_json j;
+    cli_json_begin(&j, stdout);
+    cli_json_string(&j, "path", args->positional[0]);
+    cli_json_array(&j, "findings");
     for (size_t i = 0; i < nori_findings_count(f); i++) {
         const nori_finding *x = nori_findings_at(f, i);
-        printf("%s\n  {\"severity\": \"%s\", \"rule\": ", i ? "," : "", severities[x->severity]);
-        cli_json_text(stdout, x->rule);
-        printf(", \"path\": ");
-        cli_json_text(stdout, x->path);
-        printf(", \"message\": ");
-        cli_json_text(stdout, x->message);
-        printf(", \"hint\": ");
-        cli_json_text(stdout, x->hint);
-        printf("}");
+        cli_json_object(&j, NULL);
+        cli_json_string(&j, "severity", severities[x->severity]);
+        cli_json_string(&j, "rule", x->rule);
+        cli_json_string(&j, "path", x->path);
+        cli_json_string(&j, "message", x->message);
+        cli_json_string(&j, "hint", x->hint);
+        cli_json_end(&j);
     }
-    printf("\n], \"errors\": %zu}\n", nori_findings_at_least(f, NORI_SEVERITY_ERROR));
+    cli_json_end(&j);
+    size_t errors = nori_findings_at_least(f, NORI_SEVERITY_ERROR);
+    cli_json_uint(&j, "errors", errors);
+    cli_json_uint(&j, "warnings", nori_findings_at_least(f, NORI_SEVERITY_WARNING) - errors);
+    cli_json_finish(&j);
 }
 
 static void print_text(const cli_args *args, const nori_findings *f)
@@ -69,7 +74,7 @@ static int run(cli_args *args)
         return cli_fail(args, &err);
     }
     if (args->json) {
-        print_json(f);
+        print_json(args, f);
     } else {
         print_text(args, f);
     }

@@ -3,6 +3,8 @@
 
 #include "cli.h"
 
+static const cli_option options[] = {CLI_COMMON_OPTIONS};
+
 static const struct {
     const char *name, *use;
     int have;
@@ -19,28 +21,40 @@ static const struct {
 #endif
 };
 
+static void print_json(int threads, const char *reason)
+{
+    cli_json j;
+    cli_json_begin(&j, stdout);
+    cli_json_string(&j, "version", nori_version());
+    cli_json_string(&j, "cpu", nori_cpu_name());
+    cli_json_string(&j, "features", nori_cpu_features());
+    cli_json_string(&j, "level", nori_cpu_level());
+    cli_json_int(&j, "threads", threads);
+    cli_json_string(&j, "threads_reason", reason);
+    cli_json_object(&j, "libraries");
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+        cli_json_bool(&j, libraries[i].name, libraries[i].have != 0);
+    }
+    cli_json_end(&j);
+    cli_json_array(&j, "providers");
+    for (size_t i = 0; nori_provider_at(i); i++) {
+        cli_json_object(&j, NULL);
+        cli_json_string(&j, "name", nori_provider_at(i)->name);
+        cli_json_string(&j, "description", nori_provider_at(i)->description);
+        cli_json_end(&j);
+    }
+    cli_json_finish(&j);
+}
+
 static int run(cli_args *args)
 {
     char reason[128];
+    if (args->count > 0) {
+        return cli_usage(args, "no arguments were expected");
+    }
     int threads = nori_usable_threads(reason, sizeof(reason));
     if (args->json) {
-        printf("{\"version\": \"%s\", \"cpu\": ", nori_version());
-        cli_json_text(stdout, nori_cpu_name());
-        printf(", \"features\": ");
-        cli_json_text(stdout, nori_cpu_features());
-        printf(", \"level\": \"%s\", \"threads\": %d, \"threads_reason\": ", nori_cpu_level(),
-               threads);
-        cli_json_text(stdout, reason);
-        printf(", \"libraries\": {");
-        for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
-            printf("%s\"%s\": %s", i ? ", " : "", libraries[i].name,
-                   libraries[i].have ? "true" : "false");
-        }
-        printf("}, \"providers\": [");
-        for (size_t i = 0; nori_provider_at(i); i++) {
-            printf("%s\"%s\"", i ? ", " : "", nori_provider_at(i)->name);
-        }
-        printf("]}\n");
+        print_json(threads, reason);
         return EXIT_YES;
     }
     printf("nori       %s\n", nori_version());
@@ -60,4 +74,4 @@ static int run(cli_args *args)
 }
 
 const cli_verb cli_doctor = {"doctor", "look", "", "CPU, threads, libraries and providers here",
-                             NULL, run, NULL};
+                             options, run, "  nori doctor\n"};

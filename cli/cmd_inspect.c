@@ -8,7 +8,7 @@ static const cli_option options[] = {
     {"--nodes", NULL, "list every node"},
     {"--node", "NAME", "one node: attributes, inputs, outputs"},
     {"--graph", "dot", "the graph for Graphviz"},
-    {NULL, NULL, NULL},
+    CLI_LOAD_OPTIONS, CLI_QUIET_OPTION, CLI_COMMON_OPTIONS,
 };
 
 typedef struct op_count {
@@ -90,10 +90,10 @@ static void print_text(const nori_model *m, const summary *s)
     const char *domain, *key, *value, *name;
     int64_t version;
     size_t count;
-    cli_bytes(nori_model_file_bytes(m), file, sizeof(file));
-    cli_bytes(s->weight_bytes, now, sizeof(now));
-    cli_bytes(s->weight_elements * 2, half, sizeof(half));
-    cli_bytes(s->weight_elements, byte, sizeof(byte));
+    cli_bytes_text(nori_model_file_bytes(m), file, sizeof(file));
+    cli_bytes_text(s->weight_bytes, now, sizeof(now));
+    cli_bytes_text(s->weight_elements * 2, half, sizeof(half));
+    cli_bytes_text(s->weight_elements, byte, sizeof(byte));
     printf("%s (%s)\n", nori_model_path(m), file);
     printf("IR version    %lld\n", (long long)nori_model_ir_version(m));
     printf("opsets       ");
@@ -125,58 +125,71 @@ static void print_text(const nori_model *m, const summary *s)
     }
 }
 
-static void json_values(const nori_model *m, bool inputs)
+static void json_values(cli_json *j, const nori_model *m, bool inputs)
 {
     size_t n = inputs ? nori_model_input_count(m) : nori_model_output_count(m);
+    cli_json_array(j, inputs ? "inputs" : "outputs");
     for (size_t i = 0; i < n; i++) {
         const nori_value_info *v = inputs ? nori_model_input(m, i) : nori_model_output(m, i);
-        printf("%s{\"name\": ", i ? ", " : "");
-        cli_json_text(stdout, v->name);
-        printf(", \"type\": \"%s\", \"optional\": %s, \"shape\": ", nori_type_name(v->type),
-               v->optional ? "true" : "false");
-        printf(v->rank < 0 ? "null" : "[");
-        for (int d = 0; d < v->rank; d++) {
-            printf("%s", d ? ", " : "");
-            if (v->dims[d] >= 0) {
-                printf("%lld", (long long)v->dims[d]);
-            } else if (v->dim_names[d]) {
-                cli_json_text(stdout, v->dim_names[d]);
-            } else {
-                printf("null");
+        cli_json_object(j, NULL);
+        cli_json_string(j, "name", v->name);
+        cli_json_string(j, "kind", cli_kind_name(v->kind));
+        cli_json_string(j, "type", nori_type_name(v->type));
+        cli_json_bool(j, "optional", v->optional != 0);
+        if (v->rank < 0) {
+            cli_json_null(j, "shape");
+        } else {
+            cli_json_array(j, "shape");
+            for (int d = 0; d < v->rank; d++) {
+                if (v->dims[d] >= 0) {
+                    cli_json_int(j, NULL, v->dims[d]);
+                } else if (v->dim_names[d]) {
+                    cli_json_string(j, NULL, v->dim_names[d]);
+                } else {
+                    cli_json_null(j, NULL);
+                }
             }
+            cli_json_end(j);
         }
-        printf(v->rank < 0 ? "}" : "]}");
+        cli_json_end(j);
     }
+    cli_json_end(j);
 }
 
 static void print_json(const nori_model *m, const summary *s)
 {
     const char *domain;
     int64_t version;
-    printf("{\"path\": ");
-    cli_json_text(stdout, nori_model_path(m));
-    printf(", \"file_bytes\": %llu, \"ir_version\": %lld, \"producer\": ",
-           (unsigned long long)nori_model_file_bytes(m), (long long)nori_model_ir_version(m));
-    cli_json_text(stdout, nori_model_producer(m));
-    printf(", \"opsets\": {");
+    cli_json j;
+    cli_json_begin(&j, stdout);
+    cli_json_string(&j, "path", nori_model_path(m));
+    cli_json_uint(&j, "file_bytes", nori_model_file_bytes(m));
+    cli_json_int(&j, "ir_version", nori_model_ir_version(m));
+    cli_json_string(&j, "producer", nori_model_producer(m));
+    cli_json_object(&j, "opsets");
     for (size_t i = 0; nori_model_opset(m, i, &domain, &version); i++) {
-        printf("%s\"%s\": %lld", i ? ", " : "", domain[0] ? domain : "ai.onnx", (long long)version);
+        cli_json_int(&j, domain[0] ? domain : "ai.onnx", version);
     }
-    printf("}, \"nodes\": %zu, \"subgraphs\": %zu, \"initializers\": {\"count\": %zu, "
-           "\"elements\": %llu, \"bytes\": %llu, \"bytes_float16\": %llu, \"bytes_int8\": %llu}",
-           s->nodes, s->subgraphs, s->initializers, (unsigned long long)s->weight_elements,
-           (unsigned long long)s->weight_bytes, (unsigned long long)s->weight_elements * 2,
-           (unsigned long long)s->weight_elements);
-    printf(", \"inputs\": [");
-    json_values(m, true);
-    printf("], \"outputs\": [");
-    json_values(m, false);
-    printf("], \"operators\": {");
+    cli_json_end(&j);
+    cli_json_uint(&j, "nodes", s->nodes);
+    cli_json_uint(&j, "subgraphs", s->subgraphs);
+    cli_json_object(&j, "initializers");
+    cli_json_uint(&j, "count", s->initializers);
+    cli_json_uint(&j, "elements", s->weight_elements);
+    cli_json_uint(&j, "bytes", s->weight_bytes);
+    cli_json_uint(&j, "bytes_float16", s->weight_elements * 2);
+    cli_json_uint(&j, "bytes_int8", s->weight_elements);
+    cli_json_end(&j);
+    json_values(&j, m, true);
+    json_values(&j, m, false);
+    cli_json_object(&j, "operators");
     for (size_t i = 0; i < s->n_ops; i++) {
-        printf("%s\"%s%s%s\": %zu", i ? ", " : "", s->ops[i].domain, s->ops[i].domain[0] ? ":" : "",
-               s->ops[i].op, s->ops[i].count);
+        char name[512];
+        snprintf(name, sizeof(name), "%s%s%s", s->ops[i].domain, s->ops[i].domain[0] ? ":" : "",
+                 s->ops[i].op);
+        cli_json_uint(&j, name, s->ops[i].count);
     }
-    printf("}}\n");
+    cli_json_finish(&j);
 }
 
 static void value_line(const char *what, size_t i, const nori_value *v)
@@ -238,20 +251,29 @@ static int find_node(const nori_graph *g, const char *name)
     return found;
 }
 
+/* A string of the dot language, which knows one escape only. */
+static void dot_text(const char *text)
+{
+    putchar('"');
+    for (; *text; text++) {
+        printf(*text == '"' ? "\\\"" : *text == '\\' ? "\\\\" : "%c", *text);
+    }
+    putchar('"');
+}
+
 static void print_dot(const nori_graph *g)
 {
     printf("digraph model {\n  node [shape=box, fontname=\"sans-serif\"];\n");
-    size_t id = 0;
-    for (const nori_node *n = nori_graph_first(g); n; n = nori_node_next(n), id++) {
+    for (const nori_node *n = nori_graph_first(g); n; n = nori_node_next(n)) {
         printf("  \"n%p\" [label=", (const void *)n);
-        cli_json_text(stdout, nori_node_op(n));
+        dot_text(nori_node_op(n));
         printf("];\n");
         for (size_t i = 0; i < nori_node_input_count(n); i++) {
             const nori_value *v = nori_node_input(n, i);
             if (v && nori_value_producer(v)) {
                 printf("  \"n%p\" -> \"n%p\" [label=", (const void *)nori_value_producer(v),
                        (const void *)n);
-                cli_json_text(stdout, nori_value_name(v));
+                dot_text(nori_value_name(v));
                 printf("];\n");
             }
         }

@@ -14,7 +14,7 @@ static const cli_option options[] = {
     {"--atol", "X[,Y..]", "absolute tolerance, one or one per output (default 1e-5)"},
     {"--rtol", "X[,Y..]", "relative tolerance, one or one per output (default 1e-3)"},
     {"--rms", "X[,Y..]", "also: limit for the relative RMS difference ('-': none)"},
-    {NULL, NULL, NULL},
+    CLI_SESSION_OPTIONS, CLI_LOAD_OPTIONS, CLI_QUIET_OPTION, CLI_COMMON_OPTIONS,
 };
 
 #define MAX_VALUES 1024
@@ -201,26 +201,30 @@ static int show_outputs(job *j)
         return EXIT_USAGE;
     }
     size_t n = nori_session_output_count(j->session);
+    cli_json w;
     if (j->args->json) {
-        printf("{\"outputs\": [");
+        cli_json_begin(&w, stdout);
+        cli_json_array(&w, "outputs");
     }
     for (size_t i = 0; i < n; i++) {
         const nori_tensor *t = j->outputs[i];
         char shape[256];
         cli_tensor_shape(t, shape, sizeof(shape));
         if (j->args->json) {
-            printf("%s{\"name\": ", i ? ", " : "");
-            cli_json_text(stdout, nori_session_output(j->session, i)->name);
-            printf(", \"type\": \"%s\", \"shape\": [", nori_type_name(nori_tensor_type(t)));
+            cli_json_object(&w, NULL);
+            cli_json_string(&w, "name", nori_session_output(j->session, i)->name);
+            cli_json_string(&w, "type", nori_type_name(nori_tensor_type(t)));
+            cli_json_array(&w, "shape");
             for (int d = 0; d < nori_tensor_rank(t); d++) {
-                printf("%s%lld", d ? ", " : "", (long long)nori_tensor_dims(t)[d]);
+                cli_json_int(&w, NULL, nori_tensor_dims(t)[d]);
             }
-            printf("], \"first\": [");
+            cli_json_end(&w);
+            cli_json_array(&w, "first");
             for (int64_t k = 0; k < nori_tensor_elements(t) && k < 1000; k++) {
-                double v = value_at(t, k);
-                printf(isfinite(v) ? "%s%.9g" : "%snull", k ? ", " : "", v);
+                cli_json_number(&w, NULL, value_at(t, k), 9);
             }
-            printf("]}");
+            cli_json_end(&w);
+            cli_json_end(&w);
         } else {
             printf("%s %s\n", nori_session_output(j->session, i)->name, shape);
             if (j->n_labels > 0 && i == 0) {
@@ -231,7 +235,7 @@ static int show_outputs(job *j)
         }
     }
     if (j->args->json) {
-        printf("]}\n");
+        cli_json_finish(&w);
     }
     return EXIT_YES;
 }
@@ -260,8 +264,10 @@ static int compare(job *j)
 {
     size_t n = nori_session_output_count(j->session);
     bool all = true, any = false;
+    cli_json w;
     if (j->args->json) {
-        printf("{\"outputs\": [");
+        cli_json_begin(&w, stdout);
+        cli_json_array(&w, "outputs");
     } else if (!j->args->quiet) {
         printf("%-28s %-22s %10s %10s %10s %12s\n", "output", "shape", "max abs", "max rel", "rms",
                "beyond");
@@ -286,15 +292,16 @@ static int compare(job *j)
         cli_tensor_shape(j->outputs[i], shape, sizeof(shape));
         const char *name = nori_session_output(j->session, i)->name;
         if (j->args->json) {
-            printf("%s{\"name\": ", i ? ", " : "");
-            cli_json_text(stdout, name);
-            printf(", \"passes\": %s, \"max_abs\": %.9g, \"max_rel\": %.9g, \"rms\": %.9g, "
-                   "\"beyond\": %llu, \"elements\": %llu, \"reason\": ",
-                   pass ? "true" : "false", isfinite(d.max_abs) ? d.max_abs : 1e300,
-                   isfinite(d.max_rel) ? d.max_rel : 1e300, isfinite(d.rms) ? d.rms : 1e300,
-                   (unsigned long long)d.beyond, (unsigned long long)d.elements);
-            cli_json_text(stdout, d.reason);
-            printf("}");
+            cli_json_object(&w, NULL);
+            cli_json_string(&w, "name", name);
+            cli_json_bool(&w, "passes", pass);
+            cli_json_number(&w, "max_abs", d.max_abs, 9);
+            cli_json_number(&w, "max_rel", d.max_rel, 9);
+            cli_json_number(&w, "rms", d.rms, 9);
+            cli_json_uint(&w, "beyond", d.beyond);
+            cli_json_uint(&w, "elements", d.elements);
+            cli_json_string(&w, "reason", d.reason);
+            cli_json_end(&w);
             continue;
         }
         if (!j->args->quiet || !pass) {
@@ -312,7 +319,9 @@ static int compare(job *j)
         }
     }
     if (j->args->json) {
-        printf("], \"passes\": %s}\n", all && any ? "true" : "false");
+        cli_json_end(&w);
+        cli_json_bool(&w, "passes", all && any);
+        cli_json_finish(&w);
     }
     if (!any) {
         return cli_usage(j->args, "%s has no output_N.pb", cli_value(j->args, "--test-data"));

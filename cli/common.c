@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -62,11 +64,39 @@ bool cli_number(const cli_args *args, const char *name, long low, long high, lon
     return true;
 }
 
+bool cli_size(const cli_args *args, const char *name, uint64_t *out)
+{
+    const char *text = cli_value(args, name);
+    *out = 0;
+    if (!text) {
+        return true;
+    }
+    char *end;
+    double v = strtod(text, &end);
+    if (end != text && *end) {
+        const char *unit = strchr("kKMGT", *end);
+        double scale = !unit ? 0 : *unit == 'k' || *unit == 'K' ? 0x1p10 : *unit == 'M' ? 0x1p20
+                       : *unit == 'G' ? 0x1p30 : 0x1p40;
+        v *= scale;
+        end += unit && (end[1] == 0 || strcmp(end + 1, "B") == 0) ? strlen(end) : 0;
+    }
+    if (end == text || *end || !(v >= 1) || v > 0x1p62) {
+        cli_usage(args, "%s \"%s\": bytes were expected, as 64M or 1.5G", name, text);
+        return false;
+    }
+    *out = (uint64_t)v;
+    return true;
+}
+
+/* ---- answers ---- */
+
 static int code_of(nori_status s)
 {
     switch (s) {
     case NORI_ERROR_UNSUPPORTED:
     case NORI_ERROR_UNAVAILABLE:
+    case NORI_ERROR_LIMIT:
+    case NORI_ERROR_MEMORY:
         return EXIT_UNSUPPORTED;
     case NORI_ERROR_ARGUMENT:
         return EXIT_USAGE;
@@ -75,23 +105,28 @@ static int code_of(nori_status s)
     }
 }
 
+static void fail_json(const nori_error *err)
+{
+    cli_json j;
+    cli_json_begin(&j, stdout);
+    cli_json_object(&j, "error");
+    cli_json_string(&j, "status", nori_status_text(err->status));
+    cli_json_string(&j, "message", err->message);
+    cli_json_string(&j, "where", err->where);
+    if (err->has_offset) {
+        cli_json_uint(&j, "offset", err->offset);
+    }
+    cli_json_string(&j, "hint", err->hint);
+    cli_json_finish(&j);
+}
+
 int cli_fail(const cli_args *args, const nori_error *err)
 {
-    if (args->json) {
-        printf("{\"error\": {\"status\": ");
-        cli_json_text(stdout, nori_status_text(err->status));
-        printf(", \"message\": ");
-        cli_json_text(stdout, err->message);
-        printf(", \"where\": ");
-        cli_json_text(stdout, err->where);
-        if (err->has_offset) {
-            printf(", \"offset\": %llu", (unsigned long long)err->offset);
-        }
-        printf(", \"hint\": ");
-        cli_json_text(stdout, err->hint);
-        printf("}}\n");
-    }
     bool colour = cli_colour(stderr);
+    if (args->json) {
+        fail_json(err);
+    }
+    fflush(stdout); /* what was said before stays before */
     fprintf(stderr, "%snori: error:%s ", colour ? "\033[31m" : "", colour ? "\033[0m" : "");
     if (err->where[0]) {
         fprintf(stderr, "%s: ", err->where);
@@ -107,21 +142,129 @@ int cli_fail(const cli_args *args, const nori_error *err)
     return code_of(err->status);
 }
 
-int cli_load(const cli_args *args, nori_model **model)
+int cli_fail_text(const cli_args *args, nori_status status, const char *fmt, ...)
 {
+    nori_error err = {.status = status};
+    va_list list;
+    va_start(list, fmt);
+    vsnprintf(err.message, sizeof(err.message), fmt, list);
+    va_end(list);
+    return cli_fail(args, &err);
+}
+
+void cli_warn(const cli_args *args, const char *fmt, ...)
+{
+    bool colour = cli_colour(stderr);
+    if (args->quiet) {
+        return;
+    }
+    va_list list;
+    fprintf(stderr, "%snori: warning:%s ", colour ? "\033[33m" : "", colour ? "\033[0m" : "");
+    va_start(list, fmt);
+    vfprintf(stderr, fmt, list);
+    va_end(list);
+    fprintf(stderr, "\n");
+}
+
+bool cli_colour(FILE *f)
+{
+    const char *no = getenv("NO_COLOR");
+    return isatty(fileno(f)) && !(no && no[0]);
+}
+
+void cli_progress(const cli_args *args, const char *fmt, ...)
+{
+    if (args->quiet || !isatty(STDERR_FILENO)) {
+        return;
+    }
+    va_list list;
+    fprintf(stderr, "\r\033[K");
+    va_start(list, fmt);
+    vfprintf(stderr, fmt, list);
+    va_end(list);
+    fflush(stderr);
+}
+
+void cli_progress_done(const cli_args *args)
+{
+    if (!args->quiet && isatty(STDERR_FILENO)) {
+        fprintf(stderr, "\r\033[K");
+    }
+}
+
+/* ---- models ---- */
+
+static void log_line(void *user, nori_log_level level, const char *text)
+{
+    if (level == NORI_LOG_WARNING) {
+        cli_warn(user, "%s", text);
+    }
+}
+
+#define LARGE_FILE (100u << 20)
+
+int cli_load(cli_args *args, nori_model **model)
+{
+    nori_error err = {0};
+    nori_load_options o;
+    nori_env_options e;
+    long threads;
     if (args->count < 1) {
         return cli_usage(args, "a model file was expected");
     }
-    nori_error err = {0};
-    nori_load_options o;
+    if (!cli_number(args, "--threads", 1, 256, 0, &threads)) {
+        return EXIT_USAGE;
+    }
+    nori_env_options_default(&e);
+    e.threads = (int)threads;
+    e.log = log_line;
+    e.log_user = args;
+    if (!args->env && nori_env_create(&e, &args->env, &err) != NORI_OK) {
+        return cli_fail(args, &err);
+    }
     nori_load_options_default(&o);
     o.strict = cli_has(args, "--strict");
     o.allow_outside = cli_has(args, "--allow-outside");
-    if (nori_model_load(NULL, args->positional[0], &o, model, &err) != NORI_OK) {
-        return cli_fail(args, &err);
+    struct stat info;
+    if (stat(args->positional[0], &info) == 0 && info.st_size > LARGE_FILE) {
+        cli_progress(args, "reading %s", args->positional[0]);
     }
-    for (size_t i = 0; !args->quiet && nori_model_warning(*model, i); i++) {
-        fprintf(stderr, "nori: warning: %s\n", nori_model_warning(*model, i));
+    nori_status status = nori_model_load(args->env, args->positional[0], &o, model, &err);
+    cli_progress_done(args);
+    if (status != NORI_OK) {
+        int code = cli_fail(args, &err);
+        return status == NORI_ERROR_LIMIT ? EXIT_BAD : code; /* no sane file is past the limits */
+    }
+    for (size_t i = 0; nori_model_warning(*model, i); i++) {
+        cli_warn(args, "%s", nori_model_warning(*model, i));
+    }
+    return EXIT_YES;
+}
+
+typedef struct dim_list {
+    const char *names[CLI_MAX_OPTIONS];
+    int64_t values[CLI_MAX_OPTIONS];
+    char text[CLI_MAX_OPTIONS][128];
+} dim_list;
+
+/* The --dim options; 0 or an exit code. */
+static int read_dims(const cli_args *args, dim_list *list, size_t *count)
+{
+    const char *dim;
+    for (*count = 0; (dim = cli_nth(args, "--dim", (int)*count)) != NULL; ++*count) {
+        const char *equals = strchr(dim, '=');
+        char *end = NULL, *text = list->text[*count];
+        size_t n = equals ? (size_t)(equals - dim) : 0;
+        errno = 0;
+        long long v = equals ? strtoll(equals + 1, &end, 10) : 0;
+        if (!equals || n == 0 || n >= sizeof(list->text[0]) || equals[1] == 0 || *end || v < 0 ||
+            errno) {
+            return cli_usage(args, "--dim %s: NAME=N was expected", dim);
+        }
+        memcpy(text, dim, n);
+        text[n] = 0;
+        list->names[*count] = text;
+        list->values[*count] = v;
     }
     return EXIT_YES;
 }
@@ -129,14 +272,14 @@ int cli_load(const cli_args *args, nori_model **model)
 int cli_session(const cli_args *args, const nori_model *model, int profile,
                 nori_session **session)
 {
-    static const char *names[CLI_MAX_OPTIONS];
-    static int64_t values[CLI_MAX_OPTIONS];
-    static char text[CLI_MAX_OPTIONS][128];
+    static dim_list dims;
     nori_session_options o;
     nori_session_options_default(&o);
     long threads, level;
     if (!cli_number(args, "--threads", 1, 256, 0, &threads) ||
-        !cli_number(args, "--level", 0, 2, 2, &level)) {
+        !cli_number(args, "--level", 0, 2, 2, &level) ||
+        !cli_size(args, "--memory", &o.max_bytes) ||
+        read_dims(args, &dims, &o.dim_count) != EXIT_YES) {
         return EXIT_USAGE;
     }
     o.threads = (int)threads;
@@ -144,22 +287,8 @@ int cli_session(const cli_args *args, const nori_model *model, int profile,
     o.profile = profile;
     o.providers = cli_value(args, "--provider");
     o.fallback = cli_has(args, "--fallback");
-    const char *dim;
-    while ((dim = cli_nth(args, "--dim", (int)o.dim_count)) != NULL) {
-        const char *equals = strchr(dim, '=');
-        char *end = NULL;
-        size_t n = equals ? (size_t)(equals - dim) : 0;
-        long long v = equals ? strtoll(equals + 1, &end, 10) : 0;
-        if (!equals || n == 0 || n >= sizeof(text[0]) || equals[1] == 0 || *end || v < 0) {
-            return cli_usage(args, "--dim %s: NAME=N was expected", dim);
-        }
-        memcpy(text[o.dim_count], dim, n);
-        text[o.dim_count][n] = 0;
-        names[o.dim_count] = text[o.dim_count];
-        values[o.dim_count++] = v;
-    }
-    o.dim_names = names;
-    o.dim_values = values;
+    o.dim_names = dims.names;
+    o.dim_values = dims.values;
     nori_error err = {0};
     if (nori_session_create(model, &o, session, &err) != NORI_OK) {
         if (!err.where[0]) {
@@ -170,31 +299,35 @@ int cli_session(const cli_args *args, const nori_model *model, int profile,
     return EXIT_YES;
 }
 
-void cli_json_text(FILE *f, const char *text)
-{
-    fputc('"', f);
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        if (*p == '"' || *p == '\\') {
-            fprintf(f, "\\%c", *p);
-        } else if (*p < 0x20) {
-            fprintf(f, "\\u%04x", *p);
-        } else {
-            fputc(*p, f);
-        }
-    }
-    fputc('"', f);
-}
+/* ---- words ---- */
 
-void cli_bytes(uint64_t bytes, char *out, size_t size)
+static void scaled(double v, double step, const char *const *units, char *out, size_t size)
 {
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
-    double v = (double)bytes;
     int u = 0;
-    while (v >= 1000 && u < 4) {
-        v /= 1000;
+    while (v >= step && u < 4) {
+        v /= step;
         u++;
     }
-    snprintf(out, size, u == 0 ? "%.0f %s" : v < 10 ? "%.2f %s" : "%.1f %s", v, units[u]);
+    snprintf(out, size, u == 0 ? "%.0f%s" : v < 10 ? "%.2f%s" : "%.1f%s", v, units[u]);
+}
+
+void cli_bytes_text(uint64_t bytes, char *out, size_t size)
+{
+    static const char *const units[] = {" B", " kB", " MB", " GB", " TB"};
+    scaled((double)bytes, 1000, units, out, size);
+}
+
+void cli_count_text(uint64_t count, char *out, size_t size)
+{
+    static const char *const units[] = {"", " k", " M", " G", " T"};
+    scaled((double)count, 1000, units, out, size);
+}
+
+const char *cli_kind_name(nori_kind kind)
+{
+    static const char *const kinds[] = {"unknown", "tensor", "sequence",
+                                        "optional", "map", "sparse"};
+    return (size_t)kind < sizeof(kinds) / sizeof(kinds[0]) ? kinds[kind] : "unknown";
 }
 
 static void finish_shape(char *out, size_t size, size_t used, int rank, const int64_t *dims,
@@ -215,9 +348,8 @@ static void finish_shape(char *out, size_t size, size_t used, int rank, const in
 
 void cli_shape(const nori_value_info *info, char *out, size_t size)
 {
-    static const char *const kinds[] = {"unknown", "tensor", "sequence", "optional", "map", "sparse"};
     if (info->kind != NORI_KIND_TENSOR) {
-        snprintf(out, size, "%s", kinds[info->kind]);
+        snprintf(out, size, "%s", cli_kind_name(info->kind));
         return;
     }
     size_t used = (size_t)snprintf(out, size, "%s", nori_type_name(info->type));
@@ -231,7 +363,8 @@ void cli_shape(const nori_value_info *info, char *out, size_t size)
 void cli_tensor_shape(const nori_tensor *t, char *out, size_t size)
 {
     if (nori_tensor_kind(t) != NORI_KIND_TENSOR) {
-        snprintf(out, size, "group of %zu", nori_tensor_item_count(t));
+        snprintf(out, size, "%s of %zu", cli_kind_name(nori_tensor_kind(t)),
+                 nori_tensor_item_count(t));
         return;
     }
     size_t used = (size_t)snprintf(out, size, "%s", nori_type_name(nori_tensor_type(t)));
