@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "graph/tensor.h"
+#include "graph/graph.h"
 #include "onnx/fields.h"
 #include "platform/platform.h"
 
@@ -163,6 +163,53 @@ static void check_model(const char *path, tally *count)
     nori__map_close(&file);
 }
 
+/* Through the graph in memory and back: what nobody edited means the same. Unused initializers are
+ * dropped and nodes out of order are sorted, so the graph is compared by what it is built to. */
+static void check_graph(const char *path, tally *count)
+{
+    nori__map_file file;
+    nori_error err = {0};
+    assert_int_equal(nori__map_open(path, &file, &err), NORI_OK);
+    nori__arena arena;
+    nori__arena_init(&arena, &nori__malloc);
+    nori__text first, second;
+    nori__text_init(&first, &nori__malloc);
+    nori__text_init(&second, &nori__malloc);
+    nori__pb_model *m = NULL, *w = NULL, *again = NULL;
+    nori__ir *ir = NULL, *ir2 = NULL;
+    nori_status s = nori__pb_read_model(&arena, file.data, file.size, &m, NULL, &err);
+    char folder[1024];
+    snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
+    nori__external *external = NULL;
+    assert_int_equal(nori__external_create(&nori__malloc, folder, folder, true, &external, &err),
+                     NORI_OK);
+    s = s == NORI_OK ? nori__ir_build(&nori__malloc, m, external, &ir, &err) : s;
+    s = s == NORI_OK ? nori__ir_to_pb(ir, &arena, &w, &err) : s;
+    s = s == NORI_OK ? nori__pb_write_model(w, &first, &err) : s;
+    s = s == NORI_OK ? nori__pb_read_model(&arena, (const uint8_t *)first.data, first.size, &again,
+                                           NULL, &err)
+                     : s;
+    s = s == NORI_OK ? nori__ir_build(&nori__malloc, again, NULL, &ir2, &err) : s;
+    s = s == NORI_OK ? nori__ir_to_pb(ir2, &arena, &w, &err) : s;
+    s = s == NORI_OK ? nori__pb_write_model(w, &second, &err) : s;
+    if (s != NORI_OK) {
+        fail_msg("%s: %s", path, err.message);
+    }
+    assert_int_equal(ir->node_count, ir2->node_count);
+    if (first.size != second.size || memcmp(first.data, second.data, first.size) != 0) {
+        fail_msg("%s changed its meaning between two passes through the graph", path);
+    }
+    count->files++;
+    count->identical += first.size == file.size && memcmp(first.data, file.data, file.size) == 0;
+    nori__ir_free(ir2);
+    nori__ir_free(ir);
+    nori__external_free(external);
+    nori__text_free(&first);
+    nori__text_free(&second);
+    nori__arena_free(&arena);
+    nori__map_close(&file);
+}
+
 static void check_tensor(const char *path, tally *count)
 {
     nori__map_file file;
@@ -206,6 +253,8 @@ static void bundled_files(void **state)
     tally models = check_all(NORI_EXAMPLES_DIR "/digits/*.onnx", check_model);
     assert_int_equal(models.files, 1);
     assert_int_equal(models.identical, 1);
+    models = check_all(NORI_EXAMPLES_DIR "/digits/*.onnx", check_graph);
+    assert_int_equal(models.identical, 1);
     assert_int_equal(
         check_all(NORI_EXAMPLES_DIR "/digits/test_data_set_0/*.pb", check_tensor).files, 2);
 }
@@ -220,6 +269,9 @@ static void shared_models(void **state)
         skip();
     }
     print_message("%zu models, %zu of them written byte for byte as they were\n", count.files,
+                  count.identical);
+    count = check_all(NORI_SHARED_DIR "/models/*/model.onnx", check_graph);
+    print_message("%zu models through the graph, %zu of them byte for byte\n", count.files,
                   count.identical);
 }
 

@@ -104,6 +104,10 @@ typedef struct nori__str {
     size_t n;
 } nori__str;
 #define NORI__STR(literal) ((nori__str){(literal), sizeof(literal) - 1})
+static inline nori__str nori__str_of(const char *text)
+{
+    return (nori__str){text, strlen(text)};
+}
 static inline bool nori__str_is(nori__str s, const char *text)
 {
     size_t n = strlen(text);

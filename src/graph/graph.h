@@ -177,6 +177,12 @@ struct nori__ir {
  * the size of the graph. pb and external must outlive the ir. */
 nori_status nori__ir_build(const nori_allocator *a, const nori__pb_model *pb,
                            nori__external *external, nori__ir **ir, nori_error *err);
+/* to_pb.c: the graph as messages again, for writing what was edited. Initializers nobody uses are
+ * left out. Memory from arena; text and weights are pointed at, so the ir must outlive it. A tool
+ * that changes an initializer's content makes a new value (nori__const_new): under its old name
+ * the file's own bytes are written. */
+nori_status nori__ir_to_pb(const nori__ir *ir, nori__arena *arena, nori__pb_model **model,
+                           nori_error *err);
 /* copy.c: deep copy of the structure; tensors are shared (retained). pb pointers are kept. */
 nori_status nori__ir_copy(const nori__ir *from, nori__ir **ir, nori_error *err);
 void nori__ir_free(nori__ir *ir); /* NULL is fine */

@@ -53,6 +53,25 @@ nori_status nori__attr_from_pb(nori__builder *b, nori__node *node, const nori__p
 nori_status nori__sparse_from_pb(const nori__ir *ir, const nori__pb_sparse *pb,
                                  nori_tensor **tensor, nori_error *err);
 
+/* ---- to_pb.c, to_pb_item.c ---- */
+
+typedef struct nori__packer {
+    const nori__ir *ir;
+    nori__arena *arena;
+    bool *done; /* by value id: initializers that are written already */
+    bool ok;    /* false: out of memory */
+} nori__packer;
+/* A zeroed array with one entry to spare; NULL only when ok is false. */
+void *nori__pack_room(nori__packer *p, size_t count, size_t size);
+/* A declaration: the file's own where there is one, else what is known of the value. */
+void nori__value_to_pb(nori__packer *p, const nori__value *v, nori__pb_value *pb);
+void nori__tensor_to_pb(nori__packer *p, const nori_tensor *t, nori__str name,
+                        nori__pb_tensor *pb);
+/* The message a tensor came from, whose content is still the tensor's. */
+void nori__tensor_again(const nori__pb_tensor *from, const nori_tensor *t, nori__pb_tensor *pb);
+void nori__attr_to_pb(nori__packer *p, const nori__attr *a, nori__pb_attr *pb);
+nori__pb_graph *nori__graph_to_pb(nori__packer *p, const nori__graph *g); /* NULL: see ok */
+
 /* ---- order.c ---- */
 
 /* Brings the nodes of each graph of the list into topological order; their ids are [low, high). */

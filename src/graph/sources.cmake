@@ -9,6 +9,8 @@ nori_sources(
     order.c
     tensor.c
     tensor_pb.c
+    to_pb.c
+    to_pb_item.c
     verify.c
     view.c
 )

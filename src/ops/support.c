@@ -168,15 +168,10 @@ static void call_function(scan *s, const nori__pb_function *f)
     s->failed |= !nori__vec_push(&s->functions, (void *)(uintptr_t)f);
 }
 
-static nori__str text_of(const char *text)
-{
-    return (nori__str){text, text ? strlen(text) : 0};
-}
-
 static void visit_node(scan *s, const nori__node *node)
 {
     const nori__pb_function *f =
-        called(s, node->domain, text_of(node->op_type), text_of(node->overload));
+        called(s, node->domain, nori__str_of(node->op_type), nori__str_of(node->overload));
     if (f) {
         call_function(s, f);
         return;
