@@ -4,7 +4,7 @@
 #include "cli.h"
 
 const cli_verb *const cli_verbs[] = {&cli_inspect, &cli_check, &cli_caps, &cli_doctor, &cli_run,
-                                     &cli_bench, &cli_help, &cli_completion, NULL};
+                                     &cli_bench, &cli_quant, &cli_help, &cli_completion, NULL};
 
 static const cli_option *find_option(const cli_verb *v, const char *name, size_t n)
 {
@@ -57,6 +57,12 @@ static bool take_option(cli_args *args, int argc, char **argv, int *i)
     return true;
 }
 
+/* "-3.2" is a number, not an option: no option begins with a digit. */
+static bool is_option(const char *a)
+{
+    return a[0] == '-' && a[1] != 0 && a[1] != '.' && !(a[1] >= '0' && a[1] <= '9');
+}
+
 static bool parse(cli_args *args, int argc, char **argv)
 {
     const int most = (int)(sizeof(args->positional) / sizeof(args->positional[0]));
@@ -65,7 +71,7 @@ static bool parse(cli_args *args, int argc, char **argv)
         const char *a = argv[i];
         if (!only_positional && strcmp(a, "--") == 0) {
             only_positional = true;
-        } else if (!only_positional && a[0] == '-' && a[1] != 0) {
+        } else if (!only_positional && is_option(a)) {
             if (!take_option(args, argc, argv, &i)) {
                 return false;
             }

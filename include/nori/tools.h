@@ -100,6 +100,30 @@ NORI_API uint64_t nori_clock_ns(void);      /* monotonic */
 NORI_API uint64_t nori_cpu_time_ns(void);   /* CPU time of the process */
 NORI_API uint64_t nori_peak_memory(void);   /* largest resident bytes so far */
 
+/* ---- quantizing: the arithmetic --------------------------------------------------------- */
+
+/* How real numbers r become integers q of a type, in double:
+ *     S = (r_max - r_min) / (q_max - q_min)      Z = round(q_min - r_min / S), clamped
+ *     q = clamp(round_half_even(r / S) + Z)      r' = S (q - Z),  |r - r'| <= S / 2 inside the range
+ * The range is widened to hold 0, so that 0 has no error. */
+typedef struct nori_quant {
+    size_t size;          /* sizeof, set by the caller */
+    nori_type type;       /* NORI_INT2 ... NORI_INT32, signed or not */
+    double scale;         /* S > 0 */
+    int64_t zero_point;   /* Z, in [q_min, q_max] */
+    int64_t q_min, q_max; /* of the type; a symmetric signed one leaves out its lowest value */
+} nori_quant;
+
+/* Scale and zero point for a range of reals. symmetric: Z is 0, in an unsigned type the middle of
+ * it, and the range is widened to [-r, r]. A range of zero width gets scale 1. Errors: ARGUMENT (no
+ * integer type of at most 32 bits; r_min > r_max; not finite). */
+NORI_API nori_status nori_quant_range(nori_type type, double r_min, double r_max, int symmetric,
+                                      nori_quant *quant, nori_error *error);
+/* q of one number. *saturated (may be NULL) becomes 1 when it had to be clamped, else 0. NaN
+ * becomes Z, saturated. */
+NORI_API int64_t nori_quantize_number(const nori_quant *quant, double real, int *saturated);
+NORI_API double nori_dequantize_number(const nori_quant *quant, int64_t q);
+
 /* ---- what there is ---------------------------------------------------------------------- */
 
 /* One operator at one version as built; 0 past the last. types: of its first constrained input,

@@ -1,0 +1,5 @@
+nori_sources(
+    arithmetic.c
+    observer.c
+    range.c
+)
