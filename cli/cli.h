@@ -100,7 +100,9 @@ void cli_progress_done(const cli_args *args);
 
 /* Loads args->positional[0]; warnings go to standard error. */
 int cli_load(cli_args *args, nori_model **model);
-/* Session by the options of CLI_SESSION_OPTIONS. profile: 1 to time nodes. */
+/* What CLI_SESSION_OPTIONS say (those the verb has); the lists live until the next call. */
+bool cli_session_options(const cli_args *args, nori_session_options *options);
+/* Session by these options. profile: 1 to time nodes. */
 int cli_session(const cli_args *args, const nori_model *model, int profile,
                 nori_session **session);
 

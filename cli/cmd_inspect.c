@@ -1,321 +1,266 @@
-/* cmd_inspect.c: what a model holds. */
+/* cmd_inspect.c: what a model holds, and what a run of it would take. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "inspect.h"
 
 static const cli_option options[] = {
-    {"--nodes", NULL, "list every node"},
-    {"--node", "NAME", "one node: attributes, inputs, outputs"},
+    {"--nodes", NULL, "every node, a line each: operator, results, MACs"},
+    {"--node", "NAME", "one node, by name, output or path: all there is to know"},
     {"--graph", "dot", "the graph for Graphviz"},
-    CLI_LOAD_OPTIONS, CLI_QUIET_OPTION, CLI_COMMON_OPTIONS,
+    CLI_PROVIDER_OPTIONS,
+    CLI_DIM_OPTION,
+    CLI_LOAD_OPTIONS,
+    CLI_QUIET_OPTION,
+    CLI_COMMON_OPTIONS,
 };
 
-typedef struct op_count {
-    const char *domain, *op;
-    size_t count;
-} op_count;
-
-typedef struct summary {
-    op_count *ops;
-    size_t n_ops;
-    size_t nodes, subgraphs, initializers;
-    uint64_t weight_bytes, float_elements, weight_elements;
-    bool failed;
-} summary;
-
-static void count_op(summary *s, const nori_node *n)
+static inspect_op *op_row(inspect *in, const char *domain, const char *op)
 {
-    for (size_t i = 0; i < s->n_ops; i++) {
-        if (strcmp(s->ops[i].op, nori_node_op(n)) == 0 &&
-            strcmp(s->ops[i].domain, nori_node_domain(n)) == 0) {
-            s->ops[i].count++;
+    for (size_t i = 0; i < in->n_ops; i++) {
+        if (strcmp(in->ops[i].op, op) == 0 && strcmp(in->ops[i].domain, domain) == 0) {
+            return &in->ops[i];
+        }
+    }
+    inspect_op *more = realloc(in->ops, (in->n_ops + 1) * sizeof(*more));
+    if (!more) {
+        in->no_memory = true;
+        return NULL;
+    }
+    in->ops = more;
+    in->ops[in->n_ops] = (inspect_op){.domain = domain, .op = op};
+    return &in->ops[in->n_ops++];
+}
+
+/* Defaults are those of the node's version: before 11 there was one way only. */
+static void describe_resize(const nori_node *n, char *out, size_t size)
+{
+    int version = nori_node_version(n);
+    bool old = strcmp(nori_node_op(n), "Upsample") == 0 || version < 11;
+    const char *mode = nori_node_text(n, "mode", "nearest");
+    const char *where = nori_node_text(n, "coordinate_transformation_mode",
+                                       old ? "asymmetric" : "half_pixel");
+    int used = snprintf(out, size, "%s: mode %s, coordinates %s", nori_node_op(n), mode, where);
+    if (used > 0 && (size_t)used < size && strcmp(mode, "nearest") == 0) {
+        snprintf(out + used, size - (size_t)used, ", nearest %s",
+                 nori_node_text(n, "nearest_mode", old ? "floor" : "round_prefer_floor"));
+    } else if (used > 0 && (size_t)used < size && strcmp(mode, "cubic") == 0) {
+        snprintf(out + used, size - (size_t)used, ", cubic coefficient %g%s",
+                 (double)nori_node_float(n, "cubic_coeff_a", -0.75f),
+                 nori_node_int(n, "exclude_outside", 0) ? ", outside excluded" : "");
+    }
+    size_t end = strlen(out);
+    if (nori_node_int(n, "antialias", 0) && end < size) {
+        snprintf(out + end, size - end, ", antialiased");
+    }
+}
+
+static void count_resize(inspect *in, const nori_node *n)
+{
+    char text[sizeof(in->resizes->text)];
+    describe_resize(n, text, sizeof(text));
+    for (size_t i = 0; i < in->n_resizes; i++) {
+        if (strcmp(in->resizes[i].text, text) == 0) {
+            in->resizes[i].count++;
             return;
         }
     }
-    op_count *more = realloc(s->ops, (s->n_ops + 1) * sizeof(*more));
+    inspect_resize *more = realloc(in->resizes, (in->n_resizes + 1) * sizeof(*more));
     if (!more) {
-        s->failed = true;
+        in->no_memory = true;
         return;
     }
-    s->ops = more;
-    s->ops[s->n_ops++] = (op_count){nori_node_domain(n), nori_node_op(n), 1};
+    in->resizes = more;
+    snprintf(more[in->n_resizes].text, sizeof(more->text), "%s", text);
+    more[in->n_resizes++].count = 1;
 }
 
 /* Subgraphs nest as deep as loading allows. */
-static void walk(summary *s, const nori_graph *g)
+static void walk(inspect *in, const nori_graph *g)
 {
     for (const nori_value *v = nori_graph_value(g); v; v = nori_value_next(v)) {
         const nori_tensor *t = nori_value_initializer(v);
         if (t) {
-            s->initializers++;
-            s->weight_bytes += nori_tensor_bytes(t);
-            s->weight_elements += (uint64_t)nori_tensor_elements(t);
-            if (nori_tensor_type(t) == NORI_FLOAT || nori_tensor_type(t) == NORI_DOUBLE) {
-                s->float_elements += (uint64_t)nori_tensor_elements(t);
-            }
+            uint64_t n = (uint64_t)nori_tensor_elements(t);
+            in->initializers++;
+            in->weight_bytes += nori_tensor_bytes(t);
+            in->weight_elements += n;
+            in->elements_of[nori_tensor_type(t)] += n;
         }
     }
     for (const nori_node *n = nori_graph_first(g); n; n = nori_node_next(n)) {
-        s->nodes++;
-        count_op(s, n);
+        const char *op = nori_node_op(n);
+        inspect_op *row = op_row(in, nori_node_domain(n), op);
+        in->nodes++;
+        if (row) {
+            row->count++;
+        }
+        if (nori_node_domain(n)[0] == 0 &&
+            (strcmp(op, "Resize") == 0 || strcmp(op, "Upsample") == 0)) {
+            count_resize(in, n);
+        }
         const nori_graph *sub;
         for (size_t i = 0; (sub = nori_node_subgraph(n, i)) != NULL; i++) {
-            s->subgraphs++;
-            walk(s, sub);
+            in->subgraphs++;
+            walk(in, sub);
         }
     }
 }
 
 static int by_count(const void *a, const void *b)
 {
-    const op_count *x = a, *y = b;
+    const inspect_op *x = a, *y = b;
     return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->op, y->op);
 }
 
-static void print_values(const nori_model *m, bool inputs)
+static int by_output(const void *a, const void *b)
 {
-    size_t n = inputs ? nori_model_input_count(m) : nori_model_output_count(m);
-    for (size_t i = 0; i < n; i++) {
-        const nori_value_info *v = inputs ? nori_model_input(m, i) : nori_model_output(m, i);
-        char shape[512];
-        cli_shape(v, shape, sizeof(shape));
-        printf("  %-32s %s%s\n", v->name, shape, v->optional ? " (has a default)" : "");
-    }
+    return strcmp(((const nori_cost *)a)->output, ((const nori_cost *)b)->output);
 }
 
-static void print_text(const nori_model *m, const summary *s)
+const nori_cost *inspect_cost(const inspect *in, const nori_node *node)
 {
-    char now[32], half[32], byte[32], file[32];
-    const char *domain, *key, *value, *name;
-    int64_t version;
-    size_t count;
-    cli_bytes_text(nori_model_file_bytes(m), file, sizeof(file));
-    cli_bytes_text(s->weight_bytes, now, sizeof(now));
-    cli_bytes_text(s->weight_elements * 2, half, sizeof(half));
-    cli_bytes_text(s->weight_elements, byte, sizeof(byte));
-    printf("%s (%s)\n", nori_model_path(m), file);
-    printf("IR version    %lld\n", (long long)nori_model_ir_version(m));
-    printf("opsets       ");
-    for (size_t i = 0; nori_model_opset(m, i, &domain, &version); i++) {
-        printf("%s %s %lld", i ? "," : "", domain[0] ? domain : "ai.onnx", (long long)version);
-    }
-    printf("\nproducer      %s\n", nori_model_producer(m));
-    printf("nodes         %zu (%zu in the main graph, %zu subgraphs)\n", s->nodes,
-           nori_graph_node_count(nori_model_graph(m)), s->subgraphs);
-    printf("initializers  %zu, %llu elements: %s now, %s as float16, %s as int8\n", s->initializers,
-           (unsigned long long)s->weight_elements, now, half, byte);
-    printf("inputs\n");
-    print_values(m, true);
-    printf("outputs\n");
-    print_values(m, false);
-    printf("operators\n");
-    for (size_t i = 0; i < s->n_ops; i++) {
-        printf("  %6zu  %s%s%s\n", s->ops[i].count, s->ops[i].domain, s->ops[i].domain[0] ? ":" : "",
-               s->ops[i].op);
-    }
-    for (size_t i = 0; nori_model_function(m, i, &domain, &name, &count); i++) {
-        printf("function      %s:%s of %zu nodes\n", domain, name, count);
-    }
-    for (size_t i = 0; nori_model_external(m, i); i++) {
-        printf("external data %s\n", nori_model_external(m, i));
-    }
-    for (size_t i = 0; nori_model_metadata(m, i, &key, &value); i++) {
-        printf("metadata      %s = %.200s\n", key, value);
-    }
+    const nori_value *out = nori_node_output_count(node) ? nori_node_output(node, 0) : NULL;
+    nori_cost key = {.output = out ? nori_value_name(out) : ""};
+    return in->n_rows ? bsearch(&key, in->rows, in->n_rows, sizeof(key), by_output) : NULL;
 }
 
-static void json_values(cli_json *j, const nori_model *m, bool inputs)
+/* MACs of the model's own operators: the standard rewrites keep the nodes that multiply, but for
+ * functions, which show as what they are made of, and old forms of operators, which got a new name. */
+static void read_costs(inspect *in)
 {
-    size_t n = inputs ? nori_model_input_count(m) : nori_model_output_count(m);
-    cli_json_array(j, inputs ? "inputs" : "outputs");
-    for (size_t i = 0; i < n; i++) {
-        const nori_value_info *v = inputs ? nori_model_input(m, i) : nori_model_output(m, i);
-        cli_json_object(j, NULL);
-        cli_json_string(j, "name", v->name);
-        cli_json_string(j, "kind", cli_kind_name(v->kind));
-        cli_json_string(j, "type", nori_type_name(v->type));
-        cli_json_bool(j, "optional", v->optional != 0);
-        if (v->rank < 0) {
-            cli_json_null(j, "shape");
-        } else {
-            cli_json_array(j, "shape");
-            for (int d = 0; d < v->rank; d++) {
-                if (v->dims[d] >= 0) {
-                    cli_json_int(j, NULL, v->dims[d]);
-                } else if (v->dim_names[d]) {
-                    cli_json_string(j, NULL, v->dim_names[d]);
-                } else {
-                    cli_json_null(j, NULL);
-                }
-            }
-            cli_json_end(j);
+    nori_cost cost = {.size = sizeof(cost)};
+    in->total.size = sizeof(in->total);
+    nori_costs_total(in->costs, &in->total);
+    in->rows = calloc(in->total.nodes + 1, sizeof(*in->rows));
+    in->no_memory |= !in->rows;
+    for (size_t i = 0; in->rows && nori_costs_at(in->costs, i, &cost); i++) {
+        if (in->n_rows < in->total.nodes) {
+            in->rows[in->n_rows++] = cost;
         }
-        cli_json_end(j);
-    }
-    cli_json_end(j);
-}
-
-static void print_json(const nori_model *m, const summary *s)
-{
-    const char *domain;
-    int64_t version;
-    cli_json j;
-    cli_json_begin(&j, stdout);
-    cli_json_string(&j, "path", nori_model_path(m));
-    cli_json_uint(&j, "file_bytes", nori_model_file_bytes(m));
-    cli_json_int(&j, "ir_version", nori_model_ir_version(m));
-    cli_json_string(&j, "producer", nori_model_producer(m));
-    cli_json_object(&j, "opsets");
-    for (size_t i = 0; nori_model_opset(m, i, &domain, &version); i++) {
-        cli_json_int(&j, domain[0] ? domain : "ai.onnx", version);
-    }
-    cli_json_end(&j);
-    cli_json_uint(&j, "nodes", s->nodes);
-    cli_json_uint(&j, "subgraphs", s->subgraphs);
-    cli_json_object(&j, "initializers");
-    cli_json_uint(&j, "count", s->initializers);
-    cli_json_uint(&j, "elements", s->weight_elements);
-    cli_json_uint(&j, "bytes", s->weight_bytes);
-    cli_json_uint(&j, "bytes_float16", s->weight_elements * 2);
-    cli_json_uint(&j, "bytes_int8", s->weight_elements);
-    cli_json_end(&j);
-    json_values(&j, m, true);
-    json_values(&j, m, false);
-    cli_json_object(&j, "operators");
-    for (size_t i = 0; i < s->n_ops; i++) {
-        char name[512];
-        snprintf(name, sizeof(name), "%s%s%s", s->ops[i].domain, s->ops[i].domain[0] ? ":" : "",
-                 s->ops[i].op);
-        cli_json_uint(&j, name, s->ops[i].count);
-    }
-    cli_json_finish(&j);
-}
-
-static void value_line(const char *what, size_t i, const nori_value *v)
-{
-    if (!v) {
-        printf("  %s %zu  (absent)\n", what, i);
-        return;
-    }
-    printf("  %s %zu  %-32s %s[", what, i, nori_value_name(v), nori_type_name(nori_value_type(v)));
-    for (int d = 0; d < nori_value_rank(v); d++) {
-        const char *name;
-        int64_t n = nori_value_dim(v, d, &name);
-        if (n >= 0) {
-            printf("%s%lld", d ? "," : "", (long long)n);
-        } else {
-            printf("%s%s", d ? "," : "", name ? name : "?");
+        if (cost.macs == 0) {
+            continue;
+        }
+        const char *domain = "";
+        for (size_t k = 0; k < in->n_ops; k++) {
+            domain = strcmp(in->ops[k].op, cost.op) == 0 ? in->ops[k].domain : domain;
+        }
+        inspect_op *row = op_row(in, domain, cost.op);
+        if (row) {
+            row->macs += cost.macs;
         }
     }
-    printf("%s]%s\n", nori_value_rank(v) < 0 ? "..." : "",
-           nori_value_initializer(v) ? " initializer" : "");
+    qsort(in->rows, in->n_rows, in->n_rows ? sizeof(*in->rows) : 1, by_output);
 }
 
-static void print_node(const nori_node *n)
+/* False (and why is filled): this build cannot compile the model. Usage errors are the caller's. */
+static bool plan(inspect *in, const nori_session_options *asked)
 {
-    char text[512];
-    nori_node_path(n, text, sizeof(text));
-    printf("%s\n  operator  %s%s%s, version %d\n", text, nori_node_domain(n),
-           nori_node_domain(n)[0] ? ":" : "", nori_node_op(n), nori_node_version(n));
-    for (size_t i = 0; i < nori_node_attr_count(n); i++) {
-        nori_node_attr_text(n, i, text, sizeof(text));
-        printf("  attribute %s = %s\n", nori_node_attr_name(n, i), text);
+    nori_session_options o = *asked;
+    o.threads = 1;
+    nori_session *s = NULL;
+    nori_costs *c = NULL;
+    if (nori_session_create(in->model, &o, &s, &in->why) == NORI_OK &&
+        nori_session_costs(s, NULL, 0, &c, &in->why) == NORI_OK) {
+        nori_cost_total t = {.size = sizeof(t)};
+        nori_memory_stats m = {.size = sizeof(m)};
+        nori_costs_total(c, &t);
+        nori_session_memory(s, &m);
+        in->planned = true;
+        in->activation_bytes = t.activation_bytes;
+        in->late = t.late;
+        in->packed_bytes = m.packed_bytes;
     }
-    for (size_t i = 0; i < nori_node_input_count(n); i++) {
-        value_line("input ", i, nori_node_input(n, i));
-    }
-    for (size_t i = 0; i < nori_node_output_count(n); i++) {
-        value_line("output", i, nori_node_output(n, i));
-    }
+    nori_costs_free(c);
+    nori_session_free(s);
+    return in->planned;
 }
 
-static int find_node(const nori_graph *g, const char *name)
+static int estimate(inspect *in)
 {
-    int found = 0;
-    for (const nori_node *n = nori_graph_first(g); n; n = nori_node_next(n)) {
-        bool is = strcmp(nori_node_name(n), name) == 0;
-        for (size_t i = 0; !is && i < nori_node_output_count(n); i++) {
-            const nori_value *v = nori_node_output(n, i);
-            is = v && strcmp(nori_value_name(v), name) == 0;
-        }
-        if (is) {
-            print_node(n);
-            found++;
-        }
-        const nori_graph *sub;
-        for (size_t i = 0; (sub = nori_node_subgraph(n, i)) != NULL; i++) {
-            found += find_node(sub, name);
-        }
+    nori_session_options o;
+    if (!cli_session_options(in->args, &o)) {
+        return EXIT_USAGE;
     }
-    return found;
+    bool planned = plan(in, &o);
+    if (in->why.status == NORI_ERROR_ARGUMENT || in->why.status == NORI_ERROR_UNAVAILABLE) {
+        return cli_fail(in->args, &in->why); /* a dimension or provider that is not there */
+    }
+    o.level = 1;
+    o.providers = "reference"; /* packs nothing */
+    o.threads = 1;
+    if (planned && nori_session_create(in->model, &o, &in->session, &in->why) == NORI_OK &&
+        nori_session_costs(in->session, NULL, 0, &in->costs, &in->why) == NORI_OK) {
+        read_costs(in);
+    }
+    return EXIT_YES;
 }
 
-/* A string of the dot language, which knows one escape only. */
-static void dot_text(const char *text)
+static void warn_axis(void *user, const char *text)
 {
-    putchar('"');
-    for (; *text; text++) {
-        printf(*text == '"' ? "\\\"" : *text == '\\' ? "\\\\" : "%c", *text);
-    }
-    putchar('"');
+    cli_warn(user, "%s", text);
 }
 
-static void print_dot(const nori_graph *g)
+static int answer(inspect *in)
 {
-    printf("digraph model {\n  node [shape=box, fontname=\"sans-serif\"];\n");
-    for (const nori_node *n = nori_graph_first(g); n; n = nori_node_next(n)) {
-        printf("  \"n%p\" [label=", (const void *)n);
-        dot_text(nori_node_op(n));
-        printf("];\n");
-        for (size_t i = 0; i < nori_node_input_count(n); i++) {
-            const nori_value *v = nori_node_input(n, i);
-            if (v && nori_value_producer(v)) {
-                printf("  \"n%p\" -> \"n%p\" [label=", (const void *)nori_value_producer(v),
-                       (const void *)n);
-                dot_text(nori_value_name(v));
-                printf("];\n");
-            }
+    const cli_args *args = in->args;
+    const char *graph = cli_value(args, "--graph"), *node = cli_value(args, "--node");
+    if (graph) {
+        inspect_dot(in);
+    } else if (node) {
+        if (inspect_node(in, node) == 0) {
+            fprintf(stderr, "nori inspect: no node, output or path is \"%s\"; --nodes lists them\n",
+                    node);
+            return EXIT_NO;
         }
+    } else if (cli_has(args, "--nodes")) {
+        inspect_nodes(in);
+    } else if (args->json) {
+        inspect_json(in);
+    } else {
+        inspect_text(in);
+        inspect_axes(in, warn_axis, in->args);
     }
-    printf("}\n");
+    return EXIT_YES;
 }
 
 static int run(cli_args *args)
 {
-    nori_model *m = NULL;
-    int code = cli_load(args, &m);
-    if (code != EXIT_YES) {
-        return code;
+    inspect in = {.args = args};
+    const char *graph = cli_value(args, "--graph");
+    int asked = (graph != NULL) + cli_has(args, "--node") + cli_has(args, "--nodes");
+    if (args->count > 1 || asked > 1) {
+        return cli_usage(args, asked > 1 ? "one of --graph, --node and --nodes was expected"
+                                         : "one model file was expected");
     }
-    summary s = {0};
-    const char *graph = cli_value(args, "--graph"), *node = cli_value(args, "--node");
-    walk(&s, nori_model_graph(m));
-    qsort(s.ops, s.n_ops, s.n_ops ? sizeof(*s.ops) : 1, by_count);
-    if (graph && strcmp(graph, "dot") == 0) {
-        print_dot(nori_model_graph(m));
-    } else if (graph) {
-        code = cli_usage(args, "--graph %s: dot was expected", graph);
-    } else if (node) {
-        if (find_node(nori_model_graph(m), node) == 0) {
-            fprintf(stderr, "nori inspect: no node or value is named \"%s\"\n", node);
-            code = EXIT_NO;
-        }
-    } else if (cli_has(args, "--nodes")) {
-        for (const nori_node *n = nori_graph_first(nori_model_graph(m)); n; n = nori_node_next(n)) {
-            print_node(n);
-        }
-    } else if (args->json) {
-        print_json(m, &s);
-    } else {
-        print_text(m, &s);
+    if (graph && (strcmp(graph, "dot") != 0 || args->json)) {
+        return cli_usage(args, args->json ? "--graph writes dot, not JSON"
+                                          : "--graph: dot was expected");
     }
-    free(s.ops);
-    nori_model_free(m);
+    int code = cli_load(args, &in.model);
+    if (code == EXIT_YES) {
+        walk(&in, nori_model_graph(in.model));
+        code = estimate(&in);
+    }
+    if (code == EXIT_YES && in.no_memory) {
+        code = cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
+    }
+    if (code == EXIT_YES) {
+        qsort(in.ops, in.n_ops, in.n_ops ? sizeof(*in.ops) : 1, by_count);
+        code = answer(&in);
+    }
+    nori_costs_free(in.costs);
+    nori_session_free(in.session);
+    free(in.rows);
+    free(in.ops);
+    free(in.resizes);
+    nori_model_free(in.model);
     return code;
 }
 
 const cli_verb cli_inspect = {
     "inspect", "look", "MODEL [--node NAME] [--graph dot]",
-    "nodes, operators, weights, inputs and outputs of a model", options, run,
-    "  nori inspect model.onnx\n  nori inspect model.onnx --graph dot | dot -Tsvg > graph.svg\n"};
+    "nodes, operators, weights, inputs and outputs, MACs and memory of a model", options, run,
+    "  nori inspect model.onnx --dim batch=8\n"
+    "  nori inspect model.onnx --node Conv_0\n"
+    "  nori inspect model.onnx --graph dot | dot -Tsvg > graph.svg\n"};

@@ -269,27 +269,35 @@ static int read_dims(const cli_args *args, dim_list *list, size_t *count)
     return EXIT_YES;
 }
 
+bool cli_session_options(const cli_args *args, nori_session_options *o)
+{
+    static dim_list dims;
+    long threads, level;
+    nori_session_options_default(o);
+    if (!cli_number(args, "--threads", 1, 256, 0, &threads) ||
+        !cli_number(args, "--level", 0, 2, 2, &level) ||
+        !cli_size(args, "--memory", &o->max_bytes) ||
+        read_dims(args, &dims, &o->dim_count) != EXIT_YES) {
+        return false;
+    }
+    o->threads = (int)threads;
+    o->level = (int)level;
+    o->providers = cli_value(args, "--provider");
+    o->fallback = cli_has(args, "--fallback");
+    o->dim_names = dims.names;
+    o->dim_values = dims.values;
+    return true;
+}
+
 int cli_session(const cli_args *args, const nori_model *model, int profile,
                 nori_session **session)
 {
-    static dim_list dims;
     nori_session_options o;
-    nori_session_options_default(&o);
-    long threads, level;
-    if (!cli_number(args, "--threads", 1, 256, 0, &threads) ||
-        !cli_number(args, "--level", 0, 2, 2, &level) ||
-        !cli_size(args, "--memory", &o.max_bytes) ||
-        read_dims(args, &dims, &o.dim_count) != EXIT_YES) {
+    nori_error err = {0};
+    if (!cli_session_options(args, &o)) {
         return EXIT_USAGE;
     }
-    o.threads = (int)threads;
-    o.level = (int)level;
     o.profile = profile;
-    o.providers = cli_value(args, "--provider");
-    o.fallback = cli_has(args, "--fallback");
-    o.dim_names = dims.names;
-    o.dim_values = dims.values;
-    nori_error err = {0};
     if (nori_session_create(model, &o, session, &err) != NORI_OK) {
         if (!err.where[0]) {
             snprintf(err.where, sizeof(err.where), "%s", args->positional[0]);

@@ -96,6 +96,41 @@ typedef struct nori_profile_row {
 /* Row by index, subgraph nodes after their node; 0 past the last. */
 NORI_API int nori_session_profile(const nori_session *session, size_t index,
                                   nori_profile_row *row);
+
+/* What one node takes, by its shapes. A multiply-accumulate (a * b + c) is one MAC; operators that
+ * do no products have none. Bytes are those of the node's inputs (weights too) and outputs. */
+typedef struct nori_cost {
+    size_t size;
+    const char *node, *output, *op, *provider; /* output: name of the first one, or "" */
+    int known;  /* 0: the sizes come out of the run itself, or nothing says how to count */
+    int inner;  /* 1: in a subgraph, counted for one pass */
+    uint64_t macs, read_bytes, written_bytes;
+} nori_cost;
+/* What a run would take, from the session's plan: nothing is run. */
+typedef struct nori_cost_total {
+    size_t size;
+    uint64_t macs;             /* of the main graph */
+    uint64_t inner_macs;       /* of subgraphs, each counted for one pass */
+    uint64_t activation_bytes; /* the planned blocks, workspace of kernels included */
+    uint64_t input_bytes, output_bytes;
+    size_t nodes, unknown;     /* nodes of the plan; of these not known */
+    size_t late;               /* nodes whose results get memory only while running */
+} nori_cost_total;
+typedef struct nori_costs nori_costs; /* immutable; any thread may read it */
+/* For these inputs, of which only type and shape are looked at; where one is NULL or not given, for
+ * the declared shape, free dimensions being 1. Errors: as nori_session_run finds them in shapes
+ * alone. The result must not outlive the session. */
+NORI_API nori_status nori_session_costs(const nori_session *session,
+                                        const nori_tensor *const *inputs, size_t input_count,
+                                        nori_costs **costs, nori_error *error);
+NORI_API void nori_costs_free(nori_costs *costs);
+NORI_API void nori_costs_total(const nori_costs *costs, nori_cost_total *total);
+/* Row by index, in the order of nori_session_profile's rows; 0 past the last. */
+NORI_API int nori_costs_at(const nori_costs *costs, size_t index, nori_cost *cost);
+/* Type and shape of a value of the main graph in that run; it has no data. NULL: no such value in
+ * the plan, or not known. Lives as long as costs. */
+NORI_API const nori_tensor *nori_costs_value(const nori_costs *costs, const char *name);
+
 NORI_API uint64_t nori_clock_ns(void);      /* monotonic */
 NORI_API uint64_t nori_cpu_time_ns(void);   /* CPU time of the process */
 NORI_API uint64_t nori_peak_memory(void);   /* largest resident bytes so far */

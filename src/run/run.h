@@ -86,6 +86,7 @@ struct nori_session {
     nori__arena arena;   /* plans, descriptions */
     nori__plan *plan;
     uint32_t n_step_ids;
+    const nori__step **steps; /* by step id, those of subgraphs among them */
     const nori_provider **providers;
     void **provider_self;
     size_t n_providers;

@@ -129,6 +129,16 @@ static uint64_t packed_bytes(const nori__plan *plan)
     return n;
 }
 
+static void index_steps(nori_session *s, const nori__plan *plan)
+{
+    for (uint32_t i = 0; i < plan->n_steps; i++) {
+        s->steps[plan->steps[i].id] = &plan->steps[i];
+        for (uint32_t k = 0; k < plan->steps[i].n_sub; k++) {
+            index_steps(s, plan->steps[i].sub[k]);
+        }
+    }
+}
+
 static nori_status compile(nori_session *s, const nori_session_options *o, nori__vec *rewrites,
                            nori_error *err)
 {
@@ -158,6 +168,11 @@ static nori_status compile(nori_session *s, const nori_session_options *o, nori_
                              .threads = s->threads};
     NORI__TRY(nori__plan_build(&s->arena, s->ir->main, &po, &s->n_step_ids, &s->plan, err));
     s->packed_bytes = packed_bytes(s->plan);
+    s->steps = nori__arena_array(&s->arena, (size_t)s->n_step_ids + 1, sizeof(*s->steps));
+    if (!s->steps) {
+        return nori__no_memory(err);
+    }
+    index_steps(s, s->plan);
     if (o->profile) {
         s->times = nori__arena_array(&s->arena, (size_t)s->n_step_ids + 1, sizeof(*s->times));
         if (!s->times) {

@@ -73,29 +73,10 @@ int nori_capability_at(size_t index, nori_capability *capability)
     return 1;
 }
 
-/* Finds the step of an id in a plan or its subplans. */
-static const nori__step *find_step(const nori__plan *plan, uint32_t id)
-{
-    for (uint32_t i = 0; i < plan->n_steps; i++) {
-        const nori__step *step = &plan->steps[i];
-        if (step->id == id) {
-            return step;
-        }
-        for (uint32_t k = 0; k < step->n_sub; k++) {
-            const nori__step *found = find_step(step->sub[k], id);
-            if (found) {
-                return found;
-            }
-        }
-    }
-    return NULL;
-}
-
 int nori_session_profile(const nori_session *session, size_t index, nori_profile_row *row)
 {
-    const nori__step *step = session->times && index < session->n_step_ids
-                                 ? find_step(session->plan, (uint32_t)index)
-                                 : NULL;
+    const nori__step *step =
+        session->times && index < session->n_step_ids ? session->steps[index] : NULL;
     if (!step) {
         return 0;
     }

@@ -1,3 +1,5 @@
 nori_sources(
+    cost.c
+    estimate.c
     report.c
 )

@@ -1,0 +1,260 @@
+/* cost.c: how many multiply-accumulates (a * b + c is one) a node takes.
+ *
+ * Counted is what the plain definition of the operator does: padding counts as data, Winograd and
+ * other short cuts do not lower the number, so that it means the same for every kernel. */
+#include "tools/report/cost.h"
+
+#include "ops/einsum.h"
+
+typedef struct counting {
+    const nori__node *node;
+    const nori_tensor *const *in, *const *out;
+    uint32_t n_in, n_out;
+    int64_t macs;
+} counting;
+
+static const nori_tensor *in_of(const counting *c, uint32_t i)
+{
+    return i < c->n_in ? c->in[i] : NULL;
+}
+
+static const nori_tensor *out_of(const counting *c, uint32_t i)
+{
+    return i < c->n_out ? c->out[i] : NULL;
+}
+
+static bool times(int64_t *product, int64_t factor)
+{
+    return nori__mul_dim(*product, factor, product);
+}
+
+/* Product of the dims behind the first. */
+static bool kernel_size(const nori_tensor *w, int64_t *size)
+{
+    *size = 1;
+    for (int d = 1; w && d < w->rank; d++) {
+        if (!times(size, w->dims[d])) {
+            return false;
+        }
+    }
+    return w != NULL;
+}
+
+/* Each output element sums over a kernel: weights [M, C/group, k...] at input `at`. */
+static bool conv(counting *c, uint32_t at)
+{
+    int64_t size;
+    const nori_tensor *y = out_of(c, 0);
+    if (!y || !kernel_size(in_of(c, at), &size)) {
+        return false;
+    }
+    c->macs = y->count;
+    return times(&c->macs, size);
+}
+
+static bool count_conv(counting *c)
+{
+    return conv(c, 1);
+}
+
+static bool count_qlinear_conv(counting *c)
+{
+    return conv(c, 3);
+}
+
+/* Each input element is spread over a kernel: weights [C, M/group, k...]. */
+static bool count_conv_transpose(counting *c)
+{
+    int64_t size;
+    const nori_tensor *x = in_of(c, 0);
+    if (!x || !kernel_size(in_of(c, 1), &size)) {
+        return false;
+    }
+    c->macs = x->count;
+    return times(&c->macs, size);
+}
+
+/* out elements times the shared dimension, read off A. */
+static bool count_matmul(counting *c)
+{
+    const nori_tensor *a = in_of(c, 0), *y = out_of(c, 0);
+    bool turned = nori__attr_i(c->node, "transA", 0) != 0;
+    if (!a || !y || a->rank < 1) {
+        return false;
+    }
+    c->macs = y->count;
+    return times(&c->macs, turned && a->rank > 1 ? a->dims[a->rank - 2] : a->dims[a->rank - 1]);
+}
+
+static bool count_matmul_bits(counting *c)
+{
+    const nori_tensor *y = out_of(c, 0);
+    int64_t k = nori__attr_i(c->node, "K", 0);
+    c->macs = y ? y->count : 0;
+    return y && k > 0 && times(&c->macs, k);
+}
+
+/* Every combination of labels once; fewer than two operands have nothing to multiply. */
+static bool count_einsum(counting *c)
+{
+    int ranks[NORI__EINSUM_OPERANDS];
+    int64_t shapes[NORI__EINSUM_OPERANDS][NORI_MAX_RANK];
+    nori__einsum e;
+    nori_error ignored = {0};
+    if (c->n_in > NORI__EINSUM_OPERANDS) {
+        return false;
+    }
+    for (uint32_t i = 0; i < c->n_in; i++) {
+        if (!c->in[i]) {
+            return false;
+        }
+        ranks[i] = c->in[i]->rank;
+        memcpy(shapes[i], c->in[i]->dims, sizeof(shapes[i]));
+    }
+    if (c->n_in < 2) {
+        return true;
+    }
+    const char *equation = nori__attr_s(c->node, "equation", "");
+    if (nori__einsum_read(equation, (int)c->n_in, ranks, (const int64_t(*)[NORI_MAX_RANK])shapes,
+                          &e, &ignored) != NORI_OK) {
+        return false;
+    }
+    c->macs = (int64_t)c->n_in - 1;
+    for (int i = 0; i < NORI__EINSUM_LABELS; i++) {
+        if (e.used[i] && (e.size[i] < 0 || !times(&c->macs, e.size[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* X [seq, batch, in], W [dirs, gates * hidden, in], R [dirs, gates * hidden, hidden]: each weight
+ * is used once a step and item. */
+static bool count_recurrent(counting *c)
+{
+    const nori_tensor *x = in_of(c, 0), *w = in_of(c, 1), *r = in_of(c, 2);
+    if (!x || !w || !r || x->rank != 3) {
+        return false;
+    }
+    c->macs = x->dims[0];
+    return times(&c->macs, x->dims[1]) && times(&c->macs, w->count + r->count);
+}
+
+/* Scores and weighted sum: batch * queries * keys * (width of all query heads + of the result). */
+static bool attend(counting *c, int64_t batch, int64_t queries, int64_t keys, int64_t width)
+{
+    int64_t n = batch;
+    if (!times(&n, queries) || !times(&n, keys) || !times(&n, width)) {
+        return false;
+    }
+    return nori__add_i64(c->macs, n, &c->macs);
+}
+
+static bool count_attention(counting *c)
+{
+    const nori_tensor *q = in_of(c, 0), *k = in_of(c, 1), *past = in_of(c, 4), *y = out_of(c, 0);
+    if (!q || !k || !y || q->rank != k->rank || (q->rank != 3 && q->rank != 4) ||
+        y->rank != q->rank || (past && past->rank != 4)) {
+        return false;
+    }
+    int at = q->rank - 2; /* the axis of positions */
+    int64_t keys = k->dims[at] + (past ? past->dims[2] : 0);
+    int64_t width = q->rank == 3 ? q->dims[2] + y->dims[2] : q->dims[1] * (q->dims[3] + y->dims[3]);
+    return attend(c, q->dims[0], q->dims[at], keys, width);
+}
+
+/* com.microsoft: input [batch, seq, in] is first projected by weights [in, 3 * hidden]. */
+static bool count_ms_attention(counting *c)
+{
+    const nori_tensor *x = in_of(c, 0), *w = in_of(c, 1), *past = in_of(c, 4), *y = out_of(c, 0);
+    if (!x || !w || !y || x->rank != 3 || y->rank != 3 || w->rank != 2 ||
+        (past && past->rank != 5)) {
+        return false;
+    }
+    c->macs = x->dims[0];
+    if (!times(&c->macs, x->dims[1]) || !times(&c->macs, w->count)) {
+        return false;
+    }
+    int64_t keys = x->dims[1] + (past ? past->dims[3] : 0);
+    return attend(c, x->dims[0], x->dims[1], keys, w->dims[1] - y->dims[2]);
+}
+
+/* com.microsoft: query, key and value are [batch, seq, width] of their own. */
+static bool count_multi_head(counting *c)
+{
+    const nori_tensor *q = in_of(c, 0), *k = in_of(c, 1), *y = out_of(c, 0);
+    if (!q || !k || !y || q->rank != 3 || k->rank != 3 || y->rank != 3 || in_of(c, 6)) {
+        return false;
+    }
+    return attend(c, q->dims[0], q->dims[1], k->dims[1], q->dims[2] + y->dims[2]);
+}
+
+/* Of a family that multiplies, but not so. */
+static bool count_none(counting *c)
+{
+    (void)c;
+    return true;
+}
+
+static const struct {
+    const char *domain, *name;
+    bool (*count)(counting *c);
+} rules[] = {
+    {"", "Conv", count_conv},
+    {"", "ConvInteger", count_conv},
+    {"", "DeformConv", count_conv},
+    {"com.microsoft", "FusedConv", count_conv},
+    {"", "QLinearConv", count_qlinear_conv},
+    {"com.microsoft", "QLinearConv", count_qlinear_conv},
+    {"", "ConvTranspose", count_conv_transpose},
+    {"", "Gemm", count_matmul},
+    {"com.microsoft", "FusedGemm", count_matmul},
+    {"com.microsoft", "QGemm", count_matmul},
+    {"", "MatMul", count_matmul},
+    {"", "MatMulInteger", count_matmul},
+    {"", "QLinearMatMul", count_matmul},
+    {"com.microsoft", "FusedMatMul", count_matmul},
+    {"com.microsoft", "TransposeMatMul", count_matmul},
+    {"com.microsoft", "MatMulIntegerToFloat", count_matmul},
+    {"com.microsoft", "DynamicQuantizeMatMul", count_matmul},
+    {"com.microsoft", "MatMulNBits", count_matmul_bits},
+    {"", "Einsum", count_einsum},
+    {"", "RNN", count_recurrent},
+    {"", "GRU", count_recurrent},
+    {"", "LSTM", count_recurrent},
+    {"", "Attention", count_attention},
+    {"com.microsoft", "Attention", count_ms_attention},
+    {"com.microsoft", "MultiHeadAttention", count_multi_head},
+    {"", "Col2Im", count_none},
+    {"", "Det", count_none},
+    {"", "RotaryEmbedding", count_none},
+    {"com.microsoft", "RotaryEmbedding", count_none},
+    {"com.microsoft", "EmbedLayerNormalization", count_none},
+};
+
+/* Families of operators that multiply: one without a rule is not counted as 0. */
+static bool multiplies(const nori__node *node)
+{
+    static const char *const families[] = {"conv", "gemm", "recurrent", "attention"};
+    for (size_t i = 0; node->op && i < NORI__COUNT(families); i++) {
+        if (nori__same(node->op->family, families[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool nori__cost_macs(const nori__node *node, const nori_tensor *const *in, uint32_t n_in,
+                     const nori_tensor *const *out, uint32_t n_out, uint64_t *macs)
+{
+    counting c = {.node = node, .in = in, .out = out, .n_in = n_in, .n_out = n_out};
+    *macs = 0;
+    for (size_t i = 0; i < NORI__COUNT(rules); i++) {
+        if (nori__same(rules[i].name, node->op_type) && nori__same(rules[i].domain, node->domain)) {
+            bool known = rules[i].count(&c) && c.macs >= 0;
+            *macs = known ? (uint64_t)c.macs : 0;
+            return known;
+        }
+    }
+    return !multiplies(node);
+}
