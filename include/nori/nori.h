@@ -7,7 +7,7 @@
  *     if (nori_model_load(NULL, "digits.onnx", NULL, &model, &err) ||
  *         nori_session_create(model, NULL, &session, &err) ||
  *         nori_tensor_create(NULL, NORI_FLOAT, 4, (int64_t[]){1, 1, 28, 28}, &in, &err)) ...
- *     nori_session_run(session, (const nori_tensor *const[]){in}, 1, out, 1, NULL, &err);
+ *     nori_session_run(session, (const nori_tensor *const[]){in}, 1, out, 1, &err);
  *
  * Conventions. Every function that can fail returns nori_status (NORI_OK is 0) and, if the caller
  * gave an error object, fills it: what is wrong, where, what to do. The first error wins; start

@@ -1,4 +1,5 @@
 nori_sources(
+    call.c
     content.c
     einsum.c
     evaluate.c

@@ -1,0 +1,39 @@
+# The libraries nori is built on. Two must be there; each of the others is an option
+# NORI_WITH_<NAME>: AUTO uses it where it is found, ON fails without it, OFF leaves it out.
+find_package(Threads REQUIRED)
+find_package(nanopb REQUIRED)
+
+# nori_optional(NAME PACKAGE TARGET PC LOST): PACKAGE is what find_package() looks for, TARGET what
+# it then offers, PC the name pkg-config knows it by, LOST what cannot be done without it.
+function(nori_optional name package target pc lost)
+    set(NORI_WITH_${name} AUTO CACHE STRING "use ${pc}: AUTO, ON or OFF")
+    set_property(CACHE NORI_WITH_${name} PROPERTY STRINGS AUTO ON OFF)
+    set(why "not found")
+    if(NORI_WITH_${name} STREQUAL "AUTO")
+        find_package(${package} QUIET)
+    elseif(NORI_WITH_${name})
+        find_package(${package} REQUIRED)
+    else()
+        set(why "turned off")
+    endif()
+    if(NOT NORI_WITH_${name} OR NOT TARGET ${target})
+        message(STATUS "${pc} ${why}: ${lost}")
+        set(target "")
+    endif()
+    set(NORI_${name}_TARGET "${target}" PARENT_SCOPE)
+    set(NORI_${name}_PACKAGE "${package}" PARENT_SCOPE)
+    set(NORI_${name}_PC "${pc}" PARENT_SCOPE)
+endfunction()
+
+# nori_use(TARGET NAME): builds TARGET with an optional library, and tells its code so by the macro
+# NORI_WITH_<NAME>, where the library is there.
+function(nori_use user name)
+    if(NORI_${name}_TARGET)
+        target_compile_definitions(${user} PRIVATE NORI_WITH_${name})
+        target_link_libraries(${user} PRIVATE ${NORI_${name}_TARGET})
+    endif()
+endfunction()
+
+nori_optional(ZLIB ZLIB ZLIB::ZLIB zlib "gzipped tensor files (.pb.gz) cannot be read")
+nori_optional(PNG PNG PNG::PNG libpng "PNG pictures cannot be inputs of `nori run`")
+nori_optional(JPEG JPEG JPEG::JPEG libjpeg "JPEG pictures cannot be inputs of `nori run`")
