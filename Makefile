@@ -1,8 +1,9 @@
 # Thin: the commands people type. The build itself is CMake's.
 BUILD = build/release
 NORI = $(BUILD)/nori
+PREFIX = /usr/local
 
-.PHONY: all setup build run test test-all bench package clean
+.PHONY: all setup build run test test-all bench install package clean
 all: build
 
 setup:
@@ -25,8 +26,15 @@ test-all: build
 bench: build
 	@for m in examples/digits/digits.onnx; do $(NORI) bench $$m --runs 200 --profile; done
 
+# Installs what `make build` made; DESTDIR is put before every path.
+install:
+	@[ -x $(NORI) ] || { echo "nothing is built yet: run make first" >&2; exit 1; }
+	@cmake --install $(BUILD) --prefix $(PREFIX) --strip $(if $(VERBOSE),,>/dev/null)
+	@echo "installed to $(DESTDIR)$(PREFIX)"
+
 package: build
-	@cd $(BUILD) && cpack -G "DEB;TGZ"
+	@tools/setup.sh dpkg-dev file
+	@tools/make_packages.sh $(BUILD)
 
 clean:
 	rm -rf build

@@ -2,11 +2,13 @@
 """Writes the manual page nori(1) from what the command says of itself: gen_man.py NORI OUT.
 
 The text of `nori help` and `nori VERB --help` is the only source, so page and command cannot differ.
-A verb of the shell completion that the help does not list, or a help that reads otherwise than
-expected, ends the build instead of dropping something."""
+A help that reads otherwise than expected ends the build instead of dropping something."""
+import collections
 import re
 import subprocess
 import sys
+
+COMMON = 3  # an option that reads the same in this many verbs is explained once, for all of them
 
 
 def said(nori, *arguments):
@@ -19,27 +21,13 @@ def roff(text):
     return "\\&" + text if text.startswith(".") else text
 
 
-def options(lines):
-    """'  --name VALUE   help' becomes a tagged paragraph; deeper lines go on with the help."""
-    for line in lines:
-        entry = re.match(r"  (-\S+)(?: (\S+))?(?:  +(.*))?$", line) or \
-            re.match(r"  (-\S+)(?: (\S+))? (.*)$", line)
-        if entry:
-            name, value, text = entry.groups()
-            yield f".TP\n.B {roff(name)}" + (f" \\fI{roff(value)}\\fR" if value else "")
-            yield roff(text or "")
-        elif line.startswith("   "):
-            yield roff(line.strip())
-        else:
-            sys.exit(f"gen_man.py: an option reads \"{line}\", expected \"  --name VALUE  help\"")
-
-
 def sections(text):
-    """The help of a verb as {title: lines}; what comes before the first title is under ''."""
+    """The help of a verb as {title: lines}. A title stands between a blank line and an indented one;
+    what comes before the first is under ''."""
     found, title = {"": []}, ""
-    for line in text.split("\n"):
-        if line and not line.startswith(" ") and line.islower() and ":" not in line and title is not None \
-                and line in ("options", "common options", "examples"):
+    lines = ["", *text.rstrip("\n").split("\n"), ""]
+    for before, line, after in zip(lines, lines[1:], lines[2:]):
+        if line and not line.startswith(" ") and not before and after.startswith("  "):
             title = line
             found[title] = []
         elif line:
@@ -47,39 +35,71 @@ def sections(text):
     return found
 
 
+def options(lines):
+    """'  --name VALUE  help' as (name, value, help); lines indented further go on with the help."""
+    found = []
+    for line in lines:
+        entry = re.match(r"  (-\S+)(?: (\S+))?(?: {2,}(.*))?$", line) or re.match(r"  (-\S+) (\S+) (.*)$", line)
+        if entry:
+            found.append(tuple(part or "" for part in entry.groups()))
+        elif found and line.startswith("   "):
+            name, value, text = found[-1]
+            found[-1] = (name, value, f"{text} {line.strip()}")
+        else:
+            sys.exit(f"gen_man.py: an option reads \"{line}\", expected \"  --name VALUE  help\"")
+    return found
+
+
+def paragraphs(entries):
+    for name, value, text in entries:
+        yield f".TP\n\\fB{roff(name)}\\fR" + (f" \\fI{roff(value)}\\fR" if value else "")
+        yield roff(text)
+
+
+def verb_page(verb, text, common):
+    usage, *about = text[""]
+    yield f".SS {verb}"
+    yield f".B {roff(usage.removeprefix('usage: '))}"
+    yield ".PP"
+    yield from (roff(line.strip()) for line in about)
+    for title, lines in text.items():
+        if title == "examples":
+            yield from (".PP", "Examples:", ".PP", ".nf", ".RS 4")
+            yield from (roff(line[2:]) for line in lines)
+            yield from (".RE", ".fi")
+        elif "options" in title:
+            mine = options(lines)
+            yield from paragraphs(entry for entry in mine if entry not in common)
+            shared = [f"\\fB{roff(entry[0])}\\fR" for entry in mine if entry in common]
+            if shared:
+                yield from (".PP", "Common options: " + ", ".join(shared) + ".")
+        elif title:
+            yield from (".PP", roff(title.rstrip(":")) + ":", ".PP", ".nf", ".RS 4")
+            yield from (roff(line.strip()) for line in lines)
+            yield from (".RE", ".fi")
+
+
 def main():
     nori, out = sys.argv[1:]
     version = said(nori, "--version").split()[1]
     overview = said(nori, "help")
-    verbs = dict(re.findall(r"^  (\S+) {2,}(\S.*)$", overview, re.M))
-    completed = re.search(r'COMP_CWORD" = 1.*?compgen -W "([^"]*)"', said(nori, "completion", "bash"), re.S)
-    listed = completed.group(1).split() if completed else []
-    if not listed or set(listed) - set(verbs):
-        sys.exit(f"gen_man.py: the help lists {sorted(verbs)}, the completion {sorted(listed)}")
-    summary = re.match(r"nori \S+: (.*)", overview).group(1)
-    page = [f'.TH NORI 1 "" "nori {version}" "User Commands"', ".SH NAME", f"nori \\- {roff(summary)}",
-            ".SH SYNOPSIS", ".B nori", "\\fIVERB\\fR [\\fIARGUMENT\\fR ...] [\\fI\\-\\-option\\fR ...]",
-            ".SH VERBS"]
-    common = []
-    for verb in listed:
-        text = sections(said(nori, verb, "--help"))
-        usage, about = text[""][0], text[""][1:]
-        page += [f".SS {verb}", f".B {roff(usage.removeprefix('usage: '))}", ".PP"]
-        page += [roff(line.strip()) for line in about]
-        page += list(options(text.get("options", [])))
-        if "examples" in text:
-            page += [".PP", "Examples:", ".PP", ".nf", ".RS 4", *map(roff, map(str.strip, text["examples"])),
-                     ".RE", ".fi"]
-        for line in text.get("common options", []):
-            if line not in common:
-                common.append(line)
-    page += [".SH COMMON OPTIONS", *options(common)]
-    tail = overview[overview.rindex("\n\n"):].strip().split("\n")
-    codes = next((line for line in tail if line.startswith("exit codes: ")), None)
-    if not codes:
-        sys.exit("gen_man.py: `nori help` does not end in a line \"exit codes: ...\"")
-    page.append(".SH EXIT STATUS")
-    for code, meaning in re.findall(r"(\d+) ([^,]+)", codes):
+    verbs = re.findall(r"^  (\S+) {2,}\S.*$", overview, re.M)
+    summary = re.match(r"nori \S+: (.*)", overview)
+    codes = re.search(r"^exit codes: (.*)$", overview, re.M)
+    if not verbs or not summary or not codes:
+        sys.exit("gen_man.py: `nori help` reads otherwise than expected: \"nori VERSION: what it is\", "
+                 "\"  verb  what it does\", \"exit codes: 0 yes, ...\"")
+    helps = {verb: sections(said(nori, verb, "--help")) for verb in verbs}
+    count = collections.Counter(entry for text in helps.values() for title, lines in text.items()
+                                if "options" in title for entry in options(lines))
+    common = [entry for entry, n in count.items() if n >= COMMON]
+    page = [f'.TH NORI 1 "" "nori {version}" "User Commands"', ".SH NAME",
+            f"nori \\- {roff(summary.group(1))}", ".SH SYNOPSIS",
+            ".B nori", "\\fIVERB\\fR [\\fIARGUMENT\\fR ...] [\\fI\\-\\-option\\fR ...]", ".SH VERBS"]
+    for verb, text in helps.items():
+        page += verb_page(verb, text, common)
+    page += [".SH COMMON OPTIONS", *paragraphs(common), ".SH EXIT STATUS"]
+    for code, meaning in re.findall(r"(\d+) ([^,]+)", codes.group(1)):
         page += [".TP", f".B {code}", roff(meaning)]
     with open(out, "w", encoding="utf-8") as file:
         file.write("\n".join(line for line in page if line) + "\n")

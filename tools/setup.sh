@@ -1,9 +1,10 @@
 #!/bin/sh
-# Installs the packages of tools/packages.txt that are missing. Does nothing when all are there.
+# Installs what is missing of the packages of tools/packages.txt and of those named as arguments.
+# Does nothing when all are there.
 set -eu
 here=$(dirname "$0")
 missing=
-for p in $(grep -v '^#' "$here/packages.txt"); do
+for p in $(grep -v '^#' "$here/packages.txt") "$@"; do
     dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $p"
 done
 [ -n "$missing" ] || exit 0
@@ -12,8 +13,8 @@ if [ "$(id -u)" = 0 ]; then
 elif command -v sudo >/dev/null 2>&1; then
     sudo=sudo
 else
-    echo "These packages are missing, and installing them needs root:" >&2
-    echo "    apt-get install --no-install-recommends$missing" >&2
+    echo "These packages are missing, and installing them needs root. As root, run:" >&2
+    echo "    apt-get update && apt-get install -y --no-install-recommends$missing" >&2
     exit 1
 fi
 echo "installing:$missing"
