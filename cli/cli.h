@@ -112,6 +112,8 @@ void cli_bytes_text(uint64_t bytes, char *out, size_t size);  /* "4.2 MB" */
 void cli_count_text(uint64_t count, char *out, size_t size);  /* "4.2 M" */
 void cli_shape(const nori_value_info *info, char *out, size_t size); /* "float32[batch,3]" */
 void cli_tensor_shape(const nori_tensor *t, char *out, size_t size);
+/* What is no tensor (a sequence, map, optional) as JSON: group_json.c. */
+void cli_json_group(cli_json *w, const char *key, const nori_tensor *t);
 const char *cli_kind_name(nori_kind kind);
 /* The word of a list (NULL ends it) that a mistyped one may have been meant for, or NULL. */
 const char *cli_near(const char *word, size_t size, const char *(*at)(const void *user, size_t i),

@@ -210,7 +210,12 @@ static int show_outputs(job *j)
         const nori_tensor *t = j->outputs[i];
         char shape[256];
         cli_tensor_shape(t, shape, sizeof(shape));
-        if (j->args->json) {
+        if (j->args->json && nori_tensor_kind(t) != NORI_KIND_TENSOR) {
+            cli_json_object(&w, NULL);
+            cli_json_string(&w, "name", nori_session_output(j->session, i)->name);
+            cli_json_group(&w, "value", t);
+            cli_json_end(&w);
+        } else if (j->args->json) {
             cli_json_object(&w, NULL);
             cli_json_string(&w, "name", nori_session_output(j->session, i)->name);
             cli_json_string(&w, "type", nori_type_name(nori_tensor_type(t)));

@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 """Runs folders of test cases through the nori command and counts who agrees.
 
-    run_pack.py --nori build/release/nori --models DIR   [--threads 1,2] [--list]
     run_pack.py --nori build/release/nori --cases DIR    [--filter TEXT] [--at-least N] [--list]
 
---models takes a folder with index.tsv (name, atol, rtol, rms_limit, ...): one network a folder.
 --cases takes a folder of ONNX backend cases: NAME/model.onnx, NAME/test_data_set_0. Their rule is
 rtol 1e-3, atol 1e-7, and exact type and shape. Exits 0 when at least N agree (default: all).
 A case is "refused" when nori says it does not support it (exit code 4), which is never silent."""
 import argparse
-import csv
 import os
 import subprocess
 import sys
@@ -17,10 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 p = argparse.ArgumentParser()
 p.add_argument("--nori", required=True)
-p.add_argument("--models")
-p.add_argument("--cases")
+p.add_argument("--cases", required=True)
 p.add_argument("--filter", default="")
-p.add_argument("--threads", default="")
 p.add_argument("--provider", default="")
 p.add_argument("--at-least", type=int, default=None)
 p.add_argument("--list", action="store_true")
@@ -45,29 +40,17 @@ def run(job):
 
 def jobs():
     extra = ["--provider", args.provider] if args.provider else []
-    if args.models:
-        for row in csv.DictReader(open(os.path.join(args.models, "index.tsv")), delimiter="\t"):
-            folder = os.path.join(args.models, row["name"])
-            if args.filter not in row["name"]:
-                continue
-            command = [args.nori, "run", folder + "/model.onnx", "--test-data",
-                       folder + "/test_data_set_0", "--atol", row["atol"], "--rtol", row["rtol"],
-                       "--rms", row["rms_limit"], "--quiet"] + extra
-            for t in args.threads.split(",") if args.threads else [""]:
-                yield row["name"] + (" at %s threads" % t if t else ""), command + (
-                    ["--threads", t] if t else [])
-    else:
-        for name in sorted(os.listdir(args.cases)):
-            folder = os.path.join(args.cases, name)
-            if args.filter not in name or name.startswith(RANDOM):
-                continue
-            if not os.path.exists(folder + "/model.onnx"):
-                continue
-            atol = "1e-2" if "celu_bfloat16" in name else repr(LOOSE.get(name, 1e-7))
-            rtol = "1e-2" if "celu_bfloat16" in name else "1e-3"
-            yield name, [args.nori, "run", folder + "/model.onnx", "--test-data",
-                         folder + "/test_data_set_0", "--atol", atol, "--rtol", rtol,
-                         "--quiet"] + extra
+    for name in sorted(os.listdir(args.cases)):
+        folder = os.path.join(args.cases, name)
+        if args.filter not in name or name.startswith(RANDOM):
+            continue
+        if not os.path.exists(folder + "/model.onnx"):
+            continue
+        atol = "1e-2" if "celu_bfloat16" in name else repr(LOOSE.get(name, 1e-7))
+        rtol = "1e-2" if "celu_bfloat16" in name else "1e-3"
+        yield name, [args.nori, "run", folder + "/model.onnx", "--test-data",
+                     folder + "/test_data_set_0", "--atol", atol, "--rtol", rtol,
+                     "--quiet"] + extra
 
 
 agree, differ, refused, broken = [], [], [], []

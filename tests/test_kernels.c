@@ -475,6 +475,8 @@ static void unary_special(void **state)
 static void rows(void **state)
 {
     (void)state;
+    static nori__kernels base;
+    assert_true(nori__kernels_fill(NORI__CPU_BASE, &base));
     EACH_LEVEL(k) {
         for (size_t n = 1; n < 140; n += n < 40 ? 1 : 33) {
             float *x = floats(n), *scale = floats(n), *bias = floats(n);
@@ -488,6 +490,11 @@ static void rows(void **state)
             }
             near(k->f32_sum(n, x), sum, 1e-5);
             near(k->f32_sum_square(n, x, 0.25f), square, 1e-5);
+            near(k->f32_sum_turns(n, x), sum, 1e-5);
+            near(k->f32_sum_square_turns(n, x, 0.25f), square, 1e-5);
+            assert_true(k->f32_sum_turns(n, x) == base.f32_sum_turns(n, x)); /* to the bit */
+            assert_true(k->f32_sum_square_turns(n, x, 0.25f) ==
+                        base.f32_sum_square_turns(n, x, 0.25f));
             assert_true(k->f32_max(n, x) == top);
             assert_true(k->f32_min(n, x) == least);
             for (size_t i = 0; i < n; i++) {

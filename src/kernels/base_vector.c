@@ -107,6 +107,8 @@ void nori__base_vector(nori__kernels *k)
     k->f32_binary[NORI__B_MIN] = f32_smaller;
     k->f32_sum = f32_sum;
     k->f32_sum_square = f32_sum_square;
+    k->f32_sum_turns = f32_sum;
+    k->f32_sum_square_turns = f32_sum_square;
     k->f32_max = f32_max;
     k->f32_min = f32_min;
     k->f32_softmax = f32_softmax;

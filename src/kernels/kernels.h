@@ -117,6 +117,9 @@ typedef struct nori__kernels {
     void (*f32_binary[NORI__B_COUNT])(size_t n, const float *a, size_t a_step, const float *b,
                                       size_t b_step, float *y);
     float (*f32_sum)(size_t n, const float *x);
+    /* The same with eight sums in turn, no product joined to a sum: one result at every level. */
+    float (*f32_sum_turns)(size_t n, const float *x);
+    float (*f32_sum_square_turns)(size_t n, const float *x, float mean);
     float (*f32_max)(size_t n, const float *x); /* n = 0: -inf; NaN if any is */
     float (*f32_min)(size_t n, const float *x);
     float (*f32_sum_square)(size_t n, const float *x, float mean); /* of x - mean */

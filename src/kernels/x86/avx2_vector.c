@@ -110,6 +110,36 @@ static float f32_sum_square(size_t n, const float *x, float mean)
     return fold(_mm256_add_ps(s0, s1));
 }
 
+static float f32_sum_turns(size_t n, const float *x)
+{
+    __m256 s = _mm256_setzero_ps();
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        s = _mm256_add_ps(s, _mm256_loadu_ps(x + i));
+    }
+    if (i < n) {
+        s = _mm256_add_ps(s, _mm256_maskload_ps(x + i, lanes(n - i)));
+    }
+    return fold(s);
+}
+
+static float f32_sum_square_turns(size_t n, const float *x, float mean)
+{
+    __m256 s = _mm256_setzero_ps(), m = vset(mean);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 d = _mm256_sub_ps(_mm256_loadu_ps(x + i), m);
+        s = _mm256_add_ps(s, _mm256_mul_ps(d, d));
+    }
+    if (i < n) {
+        __m256i some = lanes(n - i);
+        __m256 d = _mm256_sub_ps(_mm256_maskload_ps(x + i, some), m);
+        d = _mm256_and_ps(d, _mm256_castsi256_ps(some));
+        s = _mm256_add_ps(s, _mm256_mul_ps(d, d));
+    }
+    return fold(s);
+}
+
 /* Extreme of a row; start where nothing is known. */
 ALWAYS float extreme(size_t n, const float *x, float start, __m256 (*f)(__m256 a, __m256 b))
 {
@@ -192,6 +222,8 @@ void nori__avx2_vector(nori__kernels *k)
     k->f32_binary[NORI__B_MIN] = f32_smaller;
     k->f32_sum = f32_sum;
     k->f32_sum_square = f32_sum_square;
+    k->f32_sum_turns = f32_sum_turns;
+    k->f32_sum_square_turns = f32_sum_square_turns;
     k->f32_max = f32_max;
     k->f32_min = f32_min;
     k->f32_softmax = f32_softmax;

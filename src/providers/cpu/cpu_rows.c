@@ -167,17 +167,20 @@ static nori_status skip_norm_run(const void *state, nori_call *call)
 
 const nori__kernel nori__cpu_skip_norm = {.size = sizeof(nori__kernel), .run = skip_norm_run};
 
+/* Planes are long, so a row's float sums err by what their order makes of it: eight sums in turn is
+ * the order other engines have, and results of deep networks of such layers agree only with it. */
 static void instance_norm_units(void *user, int64_t begin, int64_t end, int thread)
 {
     const rows_job *job = user;
     (void)thread;
     for (int64_t u = begin; u < end; u++) {
         size_t at = (size_t)u * job->n, c = (size_t)u % job->channels;
-        float mean = job->kern->f32_sum(job->n, job->x + at) / (float)job->n;
-        float variance = job->kern->f32_sum_square(job->n, job->x + at, mean) / (float)job->n;
+        const float *x = job->x + at;
+        float mean = job->kern->f32_sum_turns(job->n, x) / (float)job->n;
+        float variance = job->kern->f32_sum_square_turns(job->n, x, mean) / (float)job->n;
         float p[2] = {job->scale[c], job->bias[c]};
-        job->kern->f32_normalize(job->n, job->x + at, mean, 1 / sqrtf(variance + job->epsilon), NULL,
-                                 NULL, job->y + at);
+        job->kern->f32_normalize(job->n, x, mean, 1 / sqrtf(variance + job->epsilon), NULL, NULL,
+                                 job->y + at);
         job->kern->f32_unary[NORI__U_AFFINE](job->n, job->y + at, job->y + at, p);
     }
 }

@@ -232,10 +232,12 @@ nori_status nori__nn_need(const nori_call *call, uint32_t i, const char *name, i
 
 nori_status nori__nn_type_error(const nori_call *call, uint32_t i)
 {
-    return nori__fail(call->err, NORI_ERROR_DATA, "input %u is of type %s, which %s does not take",
-                      i, nori__nn_has(call, i) ? nori_type_name((nori_type)call->in[i]->type)
-                                                : "(absent)",
-                      call->node->op_type);
+    nori_status s = nori__fail(
+        call->err, NORI_ERROR_DATA, "input %u is of type %s, which %s does not take", i,
+        nori__nn_has(call, i) ? nori_type_name((nori_type)call->in[i]->type) : "(absent)",
+        call->node->op_type);
+    nori__hint(call->err, "`nori check` says which types each operator of the model takes");
+    return s;
 }
 
 nori_status nori__nn_count(const nori_call *call, uint32_t i, const char *name, int64_t count)
