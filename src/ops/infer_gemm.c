@@ -16,19 +16,15 @@ static bool differ(nori__dim a, nori__dim b)
     return a.value >= 0 && b.value >= 0 && a.value != b.value;
 }
 
-/* numpy's matmul of inputs ai and bi. */
-static nori_status matmul(nori__infer *c, uint32_t ai, uint32_t bi, nori_type elem)
+/* numpy's matmul of inputs ai and bi, seen as the shapes a and b. */
+static nori_status matmul_of(nori__infer *c, uint32_t ai, uint32_t bi, const nori__shape *a,
+                             const nori__shape *b, nori_type elem)
 {
-    int ar = nori__in_rank(c, ai), br = nori__in_rank(c, bi);
-    nori__out_elem(c, 0, elem);
+    int ar = a->rank, br = b->rank;
     if (ar == 0 || br == 0) {
         return nori__fail(c->err, NORI_ERROR_MODEL, "input %u has rank 0, expected at least 1",
                           ar == 0 ? ai : bi);
     }
-    if (ar < 0 || br < 0) {
-        return NORI_OK;
-    }
-    const nori__shape *a = &c->in[ai], *b = &c->in[bi];
     nori__dim ka = a->dims[ar - 1], kb = br == 1 ? b->dims[0] : b->dims[br - 2];
     if (differ(ka, kb)) {
         return inner_error(c, ai, bi, ka, kb);
@@ -52,6 +48,16 @@ static nori_status matmul(nori__infer *c, uint32_t ai, uint32_t bi, nori_type el
     return NORI_OK;
 }
 
+static nori_status matmul(nori__infer *c, uint32_t ai, uint32_t bi, nori_type elem)
+{
+    int ar = nori__in_rank(c, ai), br = nori__in_rank(c, bi);
+    nori__out_elem(c, 0, elem);
+    if ((ar < 0 && br != 0) || (br < 0 && ar != 0)) {
+        return NORI_OK;
+    }
+    return matmul_of(c, ai, bi, &c->in[ai], &c->in[bi], elem);
+}
+
 nori_status nori__infer_matmul(nori__infer *c)
 {
     return matmul(c, 0, 1, nori__in_elem(c, 0));
@@ -65,6 +71,46 @@ nori_status nori__infer_matmul_integer(nori__infer *c)
 nori_status nori__infer_qlinear_matmul(nori__infer *c)
 {
     return matmul(c, 0, 3, nori__in_elem(c, 7));
+}
+
+/* com.microsoft: inputs 0 and 1 with float results. */
+nori_status nori__infer_ms_dynamic_matmul(nori__infer *c)
+{
+    return matmul(c, 0, 1, nori__in_elem(c, 0));
+}
+
+nori_status nori__infer_ms_integer_to_float(nori__infer *c)
+{
+    return matmul(c, 0, 1, nori__in_elem(c, 2));
+}
+
+/* The shape of an operand as FusedMatMul multiplies it. */
+static void transposed(nori__infer *c, uint32_t i, nori__shape *s)
+{
+    *s = c->in[i];
+    int rank = s->rank;
+    if (rank > 2 && nori__attr_i(c->node, i == 0 ? "transBatchA" : "transBatchB", 0) != 0) {
+        nori__dim first = s->dims[0];
+        memmove(s->dims, s->dims + 1, (size_t)(rank - 2) * sizeof first);
+        s->dims[rank - 2] = first;
+    }
+    if (rank > 1 && nori__attr_i(c->node, i == 0 ? "transA" : "transB", 0) != 0) {
+        nori__dim d = s->dims[rank - 1];
+        s->dims[rank - 1] = s->dims[rank - 2];
+        s->dims[rank - 2] = d;
+    }
+}
+
+nori_status nori__infer_ms_fused_matmul(nori__infer *c)
+{
+    nori__shape a, b;
+    nori__out_elem(c, 0, nori__in_elem(c, 0));
+    if (nori__in_rank(c, 0) < 0 || nori__in_rank(c, 1) < 0) {
+        return NORI_OK;
+    }
+    transposed(c, 0, &a);
+    transposed(c, 1, &b);
+    return matmul_of(c, 0, 1, &a, &b, nori__in_elem(c, 0));
 }
 
 /* Two matrices, transposed by attributes; ci: the addend, broadcast into the result. */

@@ -101,6 +101,24 @@ nori_status nori__infer_rms_norm(nori__infer *c)
     return NORI_OK;
 }
 
+/* Of no opset: Y of the scale's type, then the inverse deviation. */
+nori_status nori__infer_simplified_layer_norm(nori__infer *c)
+{
+    int axis, rank = nori__in_rank(c, 0);
+    nori_type stash = (nori_type)nori__attr_i(c->node, "stash_type", NORI_FLOAT);
+    nori__dim dims[NORI_MAX_RANK];
+    NORI__TRY(nori__infer_rms_norm(c));
+    if (c->node->output_count < 2 || rank < 0) {
+        return NORI_OK;
+    }
+    NORI__TRY(nori__fix_axis(c->err, nori__attr_i(c->node, "axis", -1), rank, &axis));
+    for (int d = 0; d < rank; d++) {
+        dims[d] = d < axis ? c->in[0].dims[d] : nori__dim_of(1);
+    }
+    nori__out_set(c, 1, stash, rank, dims);
+    return NORI_OK;
+}
+
 /* com.microsoft: input, skip, gamma, beta, bias; output, mean, inverse deviation, the sum. */
 nori_status nori__infer_skip_layer_norm(nori__infer *c)
 {

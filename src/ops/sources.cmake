@@ -19,6 +19,7 @@ nori_sources(
     infer_misc.c
     infer_ml.c
     infer_move.c
+    infer_ms.c
     infer_norm.c
     infer_pad.c
     infer_pool.c

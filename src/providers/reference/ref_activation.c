@@ -272,30 +272,51 @@ nori_status nori__ref_PRelu(nori_call *call)
     return nori__ref_two(call, prelu_lines);
 }
 
-/* com.microsoft: Gelu by tanh of x + bias. */
-static void fast_gelu_line(const nori__ref_line *l)
+/* ---- com.microsoft ---- */
+
+typedef double (*act_fn)(double x, const double *p);
+
+/* f(x + bias), user: an act_fn. */
+static void biased_line(const nori__ref_line *l)
 {
     double x[NORI__REF_BLOCK], bias[NORI__REF_BLOCK];
+    const act_fn *f = l->user;
     for (int64_t at = 0; at < l->n; at += NORI__REF_BLOCK) {
         int64_t n = l->n - at < NORI__REF_BLOCK ? l->n - at : NORI__REF_BLOCK;
         nori__ref_load_f64(l->from[0], l->in[0] + at * l->step[0], l->step[0], n, x);
         nori__ref_load_f64(l->from[1], l->in[1] + at * l->step[1], l->step[1], n, bias);
         for (int64_t i = 0; i < n; i++) {
-            x[i] = do_gelu_tanh(x[i] + bias[i], NULL);
+            x[i] = (*f)(x[i] + bias[i], NULL);
         }
         nori__ref_store_f64(l->to, l->out + at, n, x);
     }
 }
 
-nori_status nori__ref_ms_FastGelu(nori_call *call)
+static nori_status biased(nori_call *call, act_fn f)
 {
     NORI__TRY(nori__ref_need(call, 0));
+    NORI__TRY(nori__ref_need(call, 1));
     if (!nori__type_is_float((nori_type)call->in[0]->type)) {
         return nori__ref_bad_type(call, 0);
     }
-    if (!nori__ref_in(call, 1)) {
-        return apply(call, do_gelu_tanh, 0, 0);
+    if (call->in[1]->type != call->in[0]->type) {
+        return nori__ref_bad_type(call, 1);
     }
-    NORI__TRY(nori__ref_need(call, 1));
-    return nori__ref_lines(call, call->out[0], call->in, 2, fast_gelu_line, NULL);
+    return nori__ref_lines(call, call->out[0], call->in, 2, biased_line, &f);
+}
+
+nori_status nori__ref_ms_BiasGelu(nori_call *call)
+{
+    return biased(call, do_gelu);
+}
+
+/* The bias may be absent. */
+nori_status nori__ref_ms_FastGelu(nori_call *call)
+{
+    return nori__ref_in(call, 1) ? biased(call, do_gelu_tanh) : apply(call, do_gelu_tanh, 0, 0);
+}
+
+nori_status nori__ref_ms_QuickGelu(nori_call *call)
+{
+    return apply(call, do_swish, attr(call, "alpha", 1.702f), 0);
 }

@@ -1,5 +1,6 @@
-/* ref_norm_line.c: normalisations of lines: LayerNormalization, RMSNormalization, com.microsoft
- * SkipLayerNormalization. All in double, rounded once; a NaN makes its line NaN. */
+/* ref_norm_line.c: normalisations of lines: LayerNormalization, RMSNormalization, and the forms that
+ * optimizers write: SimplifiedLayerNormalization, com.microsoft SkipLayerNormalization and
+ * SkipSimplifiedLayerNormalization. All in double, rounded once; a NaN makes its line NaN. */
 #include "providers/reference/ref_nn.h"
 
 #include <math.h>
@@ -45,8 +46,9 @@ static void next(params *p, const nori_tensor *x)
     }
 }
 
-/* mean: taken off (LayerNormalization), or not (RMSNormalization). */
-static nori_status line_norm(nori_call *call, bool centered)
+/* centered: the mean is taken off (LayerNormalization), or not (RMSNormalization). inverse_out:
+ * the output of the inverse deviation; the mean is the one before it, unless that is the result. */
+static nori_status line_norm(nori_call *call, bool centered, uint32_t inverse_out)
 {
     params p;
     int axis;
@@ -80,11 +82,11 @@ static nori_status line_norm(nori_call *call, bool centered)
             y[i] = (v[i] - mean) * inverse * scale[p.place[0]] + (bias ? bias[p.place[1]] : 0);
             next(&p, x);
         }
-        if (nori__nn_wants(call, 1)) {
-            ((double *)call->out[1]->data)[line] = mean;
+        if (inverse_out > 1 && nori__nn_wants(call, inverse_out - 1)) {
+            ((double *)call->out[inverse_out - 1]->data)[line] = mean;
         }
-        if (nori__nn_wants(call, 2)) {
-            ((double *)call->out[2]->data)[line] = inverse;
+        if (nori__nn_wants(call, inverse_out)) {
+            ((double *)call->out[inverse_out]->data)[line] = inverse;
         }
     }
     return NORI_OK;
@@ -92,7 +94,7 @@ static nori_status line_norm(nori_call *call, bool centered)
 
 static nori_status layer_norm(nori_call *call)
 {
-    return line_norm(call, true);
+    return line_norm(call, true, 2);
 }
 
 nori_status nori__ref_LayerNormalization(nori_call *call)
@@ -102,7 +104,7 @@ nori_status nori__ref_LayerNormalization(nori_call *call)
 
 static nori_status rms_norm(nori_call *call)
 {
-    return line_norm(call, false);
+    return line_norm(call, false, 1);
 }
 
 nori_status nori__ref_RMSNormalization(nori_call *call)
@@ -110,8 +112,14 @@ nori_status nori__ref_RMSNormalization(nori_call *call)
     return nori__nn_double(call, 0, rms_norm);
 }
 
-/* Inputs: input, skip (repeated over leading dimensions), gamma, beta, bias. */
-static nori_status skip_layer_norm(nori_call *call)
+/* Of no opset: exporters of language models write it into ai.onnx. */
+nori_status nori__ref_SimplifiedLayerNormalization(nori_call *call)
+{
+    return nori__nn_double(call, 0, rms_norm);
+}
+
+/* Inputs: input, skip (repeated over leading dimensions), gamma, then beta (centered only), bias. */
+static nori_status skip_norm(nori_call *call, bool centered)
 {
     for (uint32_t i = 0; i < 3; i++) {
         NORI__TRY(nori__nn_need(call, i, "input, skip, gamma", -1));
@@ -121,7 +129,8 @@ static nori_status skip_layer_norm(nori_call *call)
     if (x->type != NORI_DOUBLE || x->rank < 1 || skip->type != NORI_DOUBLE) {
         return nori__nn_type_error(call, 0);
     }
-    for (uint32_t i = 2; i < 5; i++) {
+    uint32_t bias_in = centered ? 4 : 3;
+    for (uint32_t i = 2; i <= bias_in; i++) {
         NORI__TRY(nori__nn_count(call, i, "gamma, beta or bias", n));
     }
     if (x->count > 0 && (skip->count == 0 || x->count % skip->count != 0 || skip->count % n != 0)) {
@@ -129,14 +138,14 @@ static nori_status skip_layer_norm(nori_call *call)
     }
     double epsilon = (double)nori__attr_f(call->node, "epsilon", 1e-12f);
     const double *a = x->data, *s = skip->data, *gamma = call->in[2]->data;
-    const double *beta = nori__nn_has(call, 3) ? call->in[3]->data : NULL;
-    const double *bias = nori__nn_has(call, 4) ? call->in[4]->data : NULL;
+    const double *beta = centered && nori__nn_has(call, 3) ? call->in[3]->data : NULL;
+    const double *bias = nori__nn_has(call, bias_in) ? call->in[bias_in]->data : NULL;
     double *y = call->out[0]->data;
     for (int64_t from = 0; from < x->count; from += n) {
         double mean = 0, squares = 0;
         for (int64_t i = 0; i < n; i++) {
             y[from + i] = a[from + i] + s[(from + i) % skip->count] + (bias ? bias[i] : 0);
-            mean += y[from + i];
+            mean += centered ? y[from + i] : 0;
         }
         mean /= (double)n;
         for (int64_t i = 0; i < n; i++) {
@@ -160,7 +169,22 @@ static nori_status skip_layer_norm(nori_call *call)
     return NORI_OK;
 }
 
+static nori_status skip_layer_norm(nori_call *call)
+{
+    return skip_norm(call, true);
+}
+
 nori_status nori__ref_ms_SkipLayerNormalization(nori_call *call)
 {
     return nori__nn_double(call, 0, skip_layer_norm);
+}
+
+static nori_status skip_rms_norm(nori_call *call)
+{
+    return skip_norm(call, false);
+}
+
+nori_status nori__ref_ms_SkipSimplifiedLayerNormalization(nori_call *call)
+{
+    return nori__nn_double(call, 0, skip_rms_norm);
 }

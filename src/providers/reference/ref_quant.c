@@ -1,4 +1,4 @@
-/* ref_quant.c: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, com.microsoft QLinearAdd.
+/* ref_quant.c: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
  *
  * Quantizing divides in the scale's precision (or the one of `precision`), rounds half to even,
  * adds the zero point and saturates; NaN gives the lowest integer. Float 8 and 4 bit targets are
@@ -253,62 +253,4 @@ nori_status nori__ref_DynamicQuantizeLinear(nori_call *call)
         }
     }
     return NORI_OK;
-}
-
-/* ---- QLinearAdd ---- */
-
-typedef struct qadd {
-    float a_scale, b_scale, c_scale;
-    int32_t a_zero, b_zero, c_zero;
-} qadd;
-
-static int32_t at_8bit(const nori_tensor *t, int64_t i)
-{
-    return t->type == NORI_UINT8 ? ((const uint8_t *)t->data)[i] : ((const int8_t *)t->data)[i];
-}
-
-static void qadd_line(const nori__ref_line *line)
-{
-    const qadd *q = line->user;
-    bool is_signed = line->to->type == NORI_INT8;
-    float low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
-    for (int64_t i = 0; i < line->n; i++) {
-        int32_t a = at_8bit(line->from[0], line->in[0] + i * line->step[0]) - q->a_zero;
-        int32_t b = at_8bit(line->from[1], line->in[1] + i * line->step[1]) - q->b_zero;
-        float v = ((float)a * q->a_scale + (float)b * q->b_scale) / q->c_scale;
-        v = rintf(v) + (float)q->c_zero;
-        v = v >= low ? (v < high ? v : high) : low;
-        ((uint8_t *)line->to->data)[line->out + i] = (uint8_t)(int32_t)v;
-    }
-}
-
-nori_status nori__ref_ms_QLinearAdd(nori_call *call)
-{
-    for (uint32_t i = 0; i < 7; i++) {
-        if (i == 2 || i == 5) {
-            continue; /* zero points may be absent */
-        }
-        NORI__TRY(nori__nn_need(call, i, "operand or scale", -1));
-    }
-    for (uint32_t i = 0; i < 8; i++) {
-        NORI__TRY(i == 0 || i == 3 ? NORI_OK : nori__nn_count(call, i, "scale or zero point", 1));
-    }
-    nori_type type = (nori_type)call->in[0]->type;
-    if ((type != NORI_UINT8 && type != NORI_INT8) || call->in[3]->type != type ||
-        call->out[0]->type != type) {
-        return nori__nn_type_error(call, type == NORI_UINT8 || type == NORI_INT8 ? 3 : 0);
-    }
-    int32_t zero[3];
-    for (uint32_t i = 0; i < 3; i++) {
-        uint32_t at = i == 2 ? 7 : 3 * i + 2;
-        zero[i] = nori__nn_has(call, at) ? (int32_t)nori__tensor_get_i64(call->in[at], 0) : 0;
-    }
-    qadd q = {(float)nori__tensor_get_f64(call->in[1], 0),
-              (float)nori__tensor_get_f64(call->in[4], 0),
-              (float)nori__tensor_get_f64(call->in[6], 0),
-              zero[0],
-              zero[1],
-              zero[2]};
-    const nori_tensor *from[2] = {call->in[0], call->in[3]};
-    return nori__ref_lines(call, call->out[0], from, 2, qadd_line, &q);
 }

@@ -25,6 +25,10 @@ nori_sources(
     ref_misc.c
     ref_ml.c
     ref_move.c
+    ref_ms_nbits.c
+    ref_ms_pool.c
+    ref_ms_product.c
+    ref_ms_qlinear.c
     ref_nms.c
     ref_nn.c
     ref_norm.c
