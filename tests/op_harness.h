@@ -19,7 +19,7 @@
 
 #include "ops/op.h"
 
-enum { OP_MOST = 12 };
+enum { OP_MOST = 16 };
 
 typedef struct op {
     nori__node node;
@@ -65,7 +65,7 @@ static inline int op_shape(const char *text, int64_t *dims)
 
 static inline nori_tensor *op_tensor(nori_type type, const char *shape, const double *v)
 {
-    int64_t dims[NORI_MAX_RANK];
+    int64_t dims[NORI_MAX_RANK] = {0};
     nori_tensor *t = NULL;
     int rank = op_shape(shape, dims);
     assert_int_equal(nori_tensor_create(NULL, type, rank, dims, &t, NULL), NORI_OK);
