@@ -247,7 +247,8 @@ static int show_outputs(job *j)
 
 /* ---- stored data ---- */
 
-static int read_numbered(job *j, const char *dir, const char *what, size_t i, nori_tensor **out)
+static int read_numbered(job *j, const char *dir, const char *what, size_t i, nori_kind kind,
+                         nori_tensor **out)
 {
     char path[4096];
     static const char *const ends[] = {"pb", "pb.gz", "npy"};
@@ -257,8 +258,9 @@ static int read_numbered(job *j, const char *dir, const char *what, size_t i, no
         if (f) {
             nori_error err = {0};
             fclose(f);
-            return nori_tensor_read(NULL, path, out, &err) == NORI_OK ? EXIT_YES
-                                                                      : cli_fail(j->args, &err);
+            return nori_value_read(NULL, path, kind, out, &err) == NORI_OK
+                       ? EXIT_YES
+                       : cli_fail(j->args, &err);
         }
     }
     *out = NULL;
@@ -343,10 +345,12 @@ static int with_session(job *j)
         return cli_usage(j->args, "more than %d inputs or outputs", MAX_VALUES);
     }
     for (size_t i = 0; dir && code == EXIT_YES && i < n_in; i++) {
-        code = read_numbered(j, dir, "input", i, &j->inputs[i]);
+        code = read_numbered(j, dir, "input", i, nori_session_input(j->session, i)->kind,
+                             &j->inputs[i]);
     }
     for (size_t i = 0; dir && code == EXIT_YES && i < n_out; i++) {
-        code = read_numbered(j, dir, "output", i, &j->wanted[i]);
+        code = read_numbered(j, dir, "output", i,
+                             nori_session_output(j->session, i)->kind, &j->wanted[i]);
     }
     if (!dir && code == EXIT_YES) {
         code = cli_inputs(j->args, j->session, j->args->positional + 1, j->args->count - 1,

@@ -138,6 +138,35 @@ static void carried_values_may_change_rank(void **state)
     make_end(&m);
 }
 
+/* An optional goes in, a sequence comes out: which it is after the loop, its trips decide. */
+static void carried_values_may_change_kind(void **state)
+{
+    (void)state;
+    make m;
+    make_begin(&m, 16);
+    make_input(&m, &m.graph, "n", NORI_INT64, "");
+    make_input(&m, &m.graph, "x", NORI_FLOAT, NULL);
+    nori__pb_value *x = &m.graph.inputs.items[1];
+    nori__pb_type tensor = *x->type, sequence = {.kind = NORI_KIND_SEQUENCE, .of = &tensor};
+    *x->type = (nori__pb_type){.kind = NORI_KIND_OPTIONAL, .of = &sequence};
+    nori__pb_node *n = make_node(&m, &m.graph, "", "Loop", "loop", "n - x", "y");
+    nori__pb_graph *body = make_attr_graph(&m, n, "body");
+    make_input(&m, body, "i", NORI_INT64, "");
+    make_input(&m, body, "go", NORI_BOOL, "");
+    make_input(&m, body, "v", NORI_FLOAT, NULL);
+    body->inputs.items[2].type = x->type;
+    make_node(&m, body, "", "SequenceConstruct", "inner", "i", "w");
+    make_output(&m, body, "go", NORI_BOOL, "");
+    make_output(&m, body, "w", NORI_INT64, NULL);
+    body->outputs.items[1].type = &sequence;
+    make_output(&m, &m.graph, "y", NORI_FLOAT, NULL);
+    m.graph.outputs.items[0].type = &sequence;
+    nori__ir *ir = inferred(&m);
+    assert_int_equal(ir->main->outputs[0]->type.kind, NORI_KIND_SEQUENCE); /* as declared */
+    nori__ir_free(ir);
+    make_end(&m);
+}
+
 static void branches_meet(void **state)
 {
     (void)state;
@@ -210,6 +239,7 @@ int main(void)
         cmocka_unit_test(declarations_are_hints),
         cmocka_unit_test(carried_values_keep_what_lasts),
         cmocka_unit_test(carried_values_may_change_rank),
+        cmocka_unit_test(carried_values_may_change_kind),
         cmocka_unit_test(branches_meet),
         cmocka_unit_test(scans),
         cmocka_unit_test(errors_say_where),

@@ -227,12 +227,35 @@ static void watching(void **state)
     make_end(&m);
 }
 
+/* Three int4 fill a byte and a half; the other half is 0, whatever lay there. */
+static void unused_bits_are_zero(void **state)
+{
+    (void)state;
+    make m;
+    nori_error err = {0};
+    make_begin(&m, 21);
+    make_input(&m, &m.graph, "x", NORI_FLOAT, "3");
+    make_output(&m, &m.graph, "y", NORI_INT4, "3");
+    make_attr_int(&m, make_node(&m, &m.graph, "", "Cast", "cast", "x", "y"), "to", NORI_INT4);
+    nori_session *s = node_session(&m, &err);
+    nori_tensor *in = node_values(NORI_FLOAT, NODE_DIMS(3), (double[]){-1, 3, 5});
+    nori_tensor *out[1] = {node_tensor(NORI_INT4, NODE_DIMS(3))};
+    memset(out[0]->data, 0xff, out[0]->bytes);
+    node_run(s, (const nori_tensor *const[]){in}, 1, out, 1, NORI_OK);
+    assert_memory_equal(out[0]->data, "\x3f\x05", 2);
+    nori_tensor_free(in);
+    nori_tensor_free(out[0]);
+    nori_session_free(s);
+    make_end(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(newer_ir),     cmocka_unit_test(frozen_batch),
         cmocka_unit_test(output_hints), cmocka_unit_test(scalar_rank),
         cmocka_unit_test(profile_of_many), cmocka_unit_test(watching),
+        cmocka_unit_test(unused_bits_are_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

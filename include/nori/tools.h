@@ -60,6 +60,11 @@ NORI_API void nori_findings_free(nori_findings *findings);
  * built with zlib; told apart by content. Errors: IO, FORMAT, UNSUPPORTED (what, found, expected). */
 NORI_API nori_status nori_tensor_read(nori_env *env, const char *path, nori_tensor **tensor,
                                       nori_error *error);
+/* Reads a value of any kind: tensors as nori_tensor_read does; a sequence, optional or map from a
+ * serialized SequenceProto, OptionalProto or MapProto, which do not say themselves what they are
+ * (kind UNKNOWN: a tensor). A tensor in an .npy file where an optional is asked for becomes one. */
+NORI_API nori_status nori_value_read(nori_env *env, const char *path, nori_kind kind,
+                                     nori_tensor **value, nori_error *error);
 /* Writes .npy or .pb, by the path's ending; the file appears whole or not at all. */
 NORI_API nori_status nori_tensor_write(const nori_tensor *tensor, const char *path,
                                        nori_error *error);

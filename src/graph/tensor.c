@@ -118,8 +118,21 @@ nori_status nori__tensor_new(const nori_allocator *a, nori_type type, int rank,
             *tensor = NULL;
             return nori__no_memory(err);
         }
+        nori__tensor_clear_rest(t);
     }
     return NORI_OK;
+}
+
+void nori__tensor_clear_rest(nori_tensor *t)
+{
+    unsigned bits = nori_type_bits((nori_type)t->type);
+    if (bits == 0 || bits >= 8 || t->kind != NORI_KIND_TENSOR || t->bytes == 0) {
+        return;
+    }
+    unsigned used = (unsigned)((uint64_t)t->count % (8 / bits)) * bits;
+    if (used > 0) {
+        ((uint8_t *)t->data)[t->bytes - 1] &= (uint8_t)((1u << used) - 1);
+    }
 }
 
 nori_status nori__tensor_view(const nori_allocator *a, nori_type type, int rank,

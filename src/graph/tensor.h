@@ -35,6 +35,9 @@ void nori__tensor_init(nori_tensor *t, nori_type type, int rank, const int64_t *
 bool nori__tensor_reshape(nori_tensor *t, nori_type type, int rank, const int64_t *dims);
 nori_status nori__tensor_new(const nori_allocator *a, nori_type type, int rank,
                              const int64_t *dims, nori_tensor **tensor, nori_error *err);
+/* Elements of less than a byte may leave bits of the last byte unused: sets them to 0, so that equal
+ * tensors have equal bytes. */
+void nori__tensor_clear_rest(nori_tensor *t);
 /* Deep copy. */
 nori_status nori__tensor_copy(const nori_allocator *a, const nori_tensor *from,
                               nori_tensor **tensor, nori_error *err);

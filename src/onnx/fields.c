@@ -115,6 +115,26 @@ static const nori__pb_field sparse_fields[] = {
 static const nori__pb_message MESSAGE(sparse_message, nori__pb_sparse, "SparseTensorProto",
                                       sparse_fields);
 
+static const nori__pb_field group_fields[] = {
+    FIELD(nori__pb_group, 1, F_STR, name, "name"),
+    FIELD(nori__pb_group, 2, F_I32, elem, "elem_type"),
+    SUB(nori__pb_group, 3, F_MESSAGES, tensors, nori__pb_tensor_message, "tensor_values"),
+    SUB(nori__pb_group, 4, F_MESSAGES, sparses, sparse_message, "sparse_tensor_values"),
+    SUB(nori__pb_group, 5, F_POINTERS, sequences, nori__pb_group_message, "sequence_values"),
+    SUB(nori__pb_group, 6, F_POINTERS, maps, nori__pb_map_message, "map_values"),
+    SUB(nori__pb_group, 7, F_POINTERS, optionals, nori__pb_group_message, "optional_values"),
+};
+const nori__pb_message MESSAGE(nori__pb_group_message, nori__pb_group,
+                               "SequenceProto or OptionalProto", group_fields);
+static const nori__pb_field map_proto_fields[] = {
+    FIELD(nori__pb_group, 1, F_STR, name, "name"),
+    FIELD(nori__pb_group, 2, F_I32, elem, "key_type"),
+    FIELD(nori__pb_group, 3, F_I64S, keys, "keys"),
+    FIELD(nori__pb_group, 4, F_STRS, string_keys, "string_keys"),
+    SUB(nori__pb_group, 5, F_MESSAGE, values, nori__pb_group_message, "values"),
+};
+const nori__pb_message MESSAGE(nori__pb_map_message, nori__pb_group, "MapProto", map_proto_fields);
+
 /* code: the type an attribute is of when it does not say so (files before IR version 2). */
 #define VALUE(n, k, member_, msg, kind_, text)                                                   \
     {.number = n, .kind = k, .has = -1, .offset = offsetof(nori__pb_attr, member_),              \

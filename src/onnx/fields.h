@@ -43,7 +43,7 @@ typedef struct nori__pb_any_list {
 } nori__pb_any_list;
 
 extern const nori__pb_message nori__pb_model_message, nori__pb_tensor_message,
-    nori__pb_attr_message;
+    nori__pb_attr_message, nori__pb_group_message, nori__pb_map_message;
 size_t nori__pb_item_size(const nori__pb_field *field); /* bytes of one list item */
 
 static inline bool nori__pb_is_list(const nori__pb_field *field)

@@ -90,6 +90,22 @@ typedef struct nori__pb_sparse { /* SparseTensorProto */
     NORI__PB_LIST(int64_t) dims;
 } nori__pb_sparse;
 
+/* SequenceProto and OptionalProto, which number their fields alike (an optional has one item at
+ * most), and MapProto, whose values are a sequence. */
+typedef struct nori__pb_group {
+    nori__pb_head head;
+    nori__str name;
+    int32_t elem; /* what the items are (1 tensor ... 5 optional); maps: type of the keys */
+    NORI__PB_LIST(nori__pb_tensor) tensors;
+    NORI__PB_LIST(nori__pb_sparse) sparses;
+    NORI__PB_LIST(struct nori__pb_group *) sequences;
+    NORI__PB_LIST(struct nori__pb_group *) maps;
+    NORI__PB_LIST(struct nori__pb_group *) optionals;
+    NORI__PB_LIST(int64_t) keys;          /* maps: of integer keys */
+    NORI__PB_LIST(nori__str) string_keys; /* maps: of string keys */
+    struct nori__pb_group *values;        /* maps */
+} nori__pb_group;
+
 /* AttributeProto.AttributeType, as numbered there. */
 typedef enum nori__pb_attr_kind {
     NORI__ATTR_NONE = 0,
@@ -195,6 +211,9 @@ nori_status nori__pb_read_model(nori__arena *arena, const uint8_t *data, size_t 
 /* One TensorProto, as test data files hold it. */
 nori_status nori__pb_read_tensor(nori__arena *arena, const uint8_t *data, size_t size,
                                  nori__pb_tensor **tensor, nori_error *err);
+/* One SequenceProto, OptionalProto or MapProto: the bytes do not say which, kind does. */
+nori_status nori__pb_read_group(nori__arena *arena, const uint8_t *data, size_t size,
+                                nori_kind kind, nori__pb_group **group, nori_error *err);
 /* Writes (write.c): appends the encoded message to text. Fields in number order, packed where
  * proto3 packs, unknown fields kept behind the known ones. Sizes are computed before writing. */
 nori_status nori__pb_write_model(const nori__pb_model *model, nori__text *out, nori_error *err);

@@ -325,3 +325,15 @@ nori_status nori__pb_read_tensor(nori__arena *arena, const uint8_t *data, size_t
     *tensor = object;
     return NORI_OK;
 }
+
+nori_status nori__pb_read_group(nori__arena *arena, const uint8_t *data, size_t size,
+                                nori_kind kind, nori__pb_group **group, nori_error *err)
+{
+    const nori__pb_message *message =
+        kind == NORI_KIND_MAP ? &nori__pb_map_message : &nori__pb_group_message;
+    void *object = NULL;
+    *group = NULL;
+    NORI__TRY(read_message(arena, data, size, message, &object, NULL, err));
+    *group = object;
+    return NORI_OK;
+}

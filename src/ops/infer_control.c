@@ -69,11 +69,15 @@ static void carried(nori__infer *c, uint32_t out, const nori__type *t, uint32_t 
         o->rank = -1;
         return;
     }
-    if (o->kind == NORI_KIND_UNKNOWN || o->kind != s->kind) {
+    if (o->kind != NORI_KIND_UNKNOWN && o->kind != s->kind) {
+        start(o, NULL); /* an optional goes in and its content comes out: the run decides */
+        return;
+    }
+    if (o->kind == NORI_KIND_UNKNOWN) {
         *o = *s;
         o->tensor = NULL;
         o->data_count = -1;
-        if (!fixed || o->kind != s->kind) {
+        if (!fixed) {
             o->rank = -1;
         }
         return;

@@ -438,6 +438,12 @@ static nori_status run_step(nori__frame *f, uint32_t s, nori_error *err)
         call.work = call.work_size ? f->block + f->layout.work_offset[s] : NULL;
     }
     NORI__TRY(step->kernel->run(step->state, &call));
+    bool allocates = step->node->op && (step->node->op->flags & NORI__OP_SELF_ALLOC) != 0;
+    for (uint32_t i = 0; !allocates && i < step->n_out; i++) {
+        if (f->out[i]) {
+            nori__tensor_clear_rest(f->out[i]);
+        }
+    }
     if (kind == NORI__STEP_LATE) {
         NORI__TRY(check_made(f, step, err));
     }

@@ -1,4 +1,5 @@
 nori_sources(
+    group_file.c
     npy.c
     tensor_file.c
 )

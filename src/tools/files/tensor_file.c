@@ -1,6 +1,7 @@
-/* tensor_file.c: tensors from and to files: .npy and TensorProto, gzipped or not. */
+/* tensor_file.c: values from and to files: .npy, TensorProto and its groups, gzipped or not. */
 #include "nori/tools.h"
 #include "platform/env.h"
+#include "tools/files/group_file.h"
 #include "tools/files/npy.h"
 
 #ifdef NORI_WITH_ZLIB
@@ -65,10 +66,41 @@ static nori_status read_pb(const nori_allocator *a, const uint8_t *data, size_t 
     return s;
 }
 
+/* The bytes of a whole file, unpacked, to a value. An empty file is an empty group. */
+static nori_status from_bytes(const nori_allocator *a, const uint8_t *data, size_t size,
+                              nori_kind kind, nori_tensor **value, nori_error *err)
+{
+    bool group = kind == NORI_KIND_SEQUENCE || kind == NORI_KIND_OPTIONAL || kind == NORI_KIND_MAP;
+    if (group && !nori__is_npy(data, size)) {
+        return nori__group_read(a, data, size, kind, value, err);
+    }
+    if (size == 0) {
+        return nori__fail(err, NORI_ERROR_FORMAT, "the file is empty");
+    }
+    if (!nori__is_npy(data, size)) {
+        return read_pb(a, data, size, value, err);
+    }
+    nori_tensor *tensor = NULL;
+    NORI__TRY(nori__npy_read(a, data, size, &tensor, err));
+    if (kind != NORI_KIND_OPTIONAL) {
+        *value = tensor;
+        return NORI_OK;
+    }
+    nori_status s = nori__tensor_group(a, kind, &tensor, 1, value, err);
+    nori_tensor_free(tensor);
+    return s;
+}
+
 nori_status nori_tensor_read(nori_env *env, const char *path, nori_tensor **tensor, nori_error *err)
 {
+    return nori_value_read(env, path, NORI_KIND_TENSOR, tensor, err);
+}
+
+nori_status nori_value_read(nori_env *env, const char *path, nori_kind kind, nori_tensor **value,
+                            nori_error *err)
+{
     const nori_allocator *a = nori__env_allocator(env);
-    *tensor = NULL;
+    *value = NULL;
     nori__map_file file;
     NORI__TRY(nori__map_open(path, &file, err));
     const uint8_t *data = file.data;
@@ -82,9 +114,7 @@ nori_status nori_tensor_read(nori_env *env, const char *path, nori_tensor **tens
         size = inflated.size;
     }
     if (s == NORI_OK) {
-        s = size == 0 ? nori__fail(err, NORI_ERROR_FORMAT, "the file is empty")
-            : nori__is_npy(data, size) ? nori__npy_read(a, data, size, tensor, err)
-                                       : read_pb(a, data, size, tensor, err);
+        s = from_bytes(a, data, size, kind, value, err);
     }
     if (s != NORI_OK) {
         nori__where(err, "%s", path);

@@ -1,0 +1,11 @@
+/* group_file.h: sequences, optionals and maps as files hold them. */
+#ifndef NORI_TOOLS_FILES_GROUP_FILE_H
+#define NORI_TOOLS_FILES_GROUP_FILE_H
+
+#include "graph/tensor.h"
+
+/* kind: SEQUENCE, OPTIONAL or MAP. The result does not point into data. */
+nori_status nori__group_read(const nori_allocator *a, const uint8_t *data, size_t size,
+                             nori_kind kind, nori_tensor **value, nori_error *err);
+
+#endif
