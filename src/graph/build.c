@@ -7,6 +7,9 @@
  * for meaning: every name, count and type is untrusted here. */
 #include "graph/internal.h"
 
+/* Imports are looked through one by one, for every node. */
+#define MAX_OPSETS 256
+
 /* Text of a name for messages: names come from the file and may be long. */
 #define NAME_FMT "'%.200s'"
 
@@ -338,6 +341,11 @@ static nori_status build_opsets(nori__builder *b, const nori__pb_model *pb)
 {
     nori__ir *ir = b->ir;
     size_t count = pb->opsets.count;
+    if (count > MAX_OPSETS) {
+        return nori__fail(b->err, NORI_ERROR_LIMIT,
+                          "the model imports %zu operator sets, at most %d are taken", count,
+                          MAX_OPSETS);
+    }
     ir->opsets = nori__arena_array(&ir->arena, count + 1, sizeof(*ir->opsets));
     if (!ir->opsets) {
         return nori__no_memory(b->err);

@@ -6,6 +6,30 @@
  * readers that differ in it would see two models in one file. */
 #include "onnx/reader.h"
 
+/* A message in the file may be two bytes, its struct is hundreds: without a bound a small file
+ * could take a hundred times its size. What exporters write takes at most about 25 times the bytes
+ * of its structure (attributes of one number), and weights take nothing. */
+#define STRUCTS_PER_BYTE 32u
+#define STRUCTS_ALWAYS ((size_t)8 << 20)
+
+/* Zeroed memory for count structs or list items, as far as the file's size allows. */
+static nori_status make(nori__pb_reader *r, size_t count, size_t size, void **memory)
+{
+    size_t bytes;
+    if (!nori__mul_size(count, size, &bytes) || bytes > r->budget) {
+        nori_status s = nori__fail(r->err, NORI_ERROR_LIMIT,
+                                   "the messages in the file's %zu bytes would take more than %u "
+                                   "times as much memory",
+                                   (size_t)(r->end - r->data), STRUCTS_PER_BYTE);
+        nori__hint(r->err, "no exporter writes so many empty messages: the file is damaged, or "
+                           "made to do harm");
+        return s;
+    }
+    r->budget -= bytes;
+    *memory = nori__arena_alloc(r->arena, bytes);
+    return *memory ? NORI_OK : nori__no_memory(r->err);
+}
+
 /* How many numbers a packed payload holds. */
 static nori_status packed_items(nori__pb_reader *r, const nori__pb_frame *f,
                                 const nori__pb_item *it, size_t *count)
@@ -68,10 +92,7 @@ static nori_status count_items(nori__pb_reader *r, nori__pb_frame *f)
             continue; /* empty, or shared with a field that was here before */
         }
         if (!list->items) {
-            list->items = nori__arena_array(r->arena, list->count, nori__pb_item_size(field));
-        }
-        if (!list->items) {
-            return nori__no_memory(r->err);
+            NORI__TRY(make(r, list->count, nori__pb_item_size(field), &list->items));
         }
         list->count = 0;
     }
@@ -141,10 +162,9 @@ static nori_status keep_unknown(nori__pb_reader *r, nori__pb_frame *f, const nor
         f->last->bytes.n += size;
         return NORI_OK;
     }
-    struct nori__pb_unknown *u = nori__arena_alloc(r->arena, sizeof(*u));
-    if (!u) {
-        return nori__no_memory(r->err);
-    }
+    void *memory = NULL;
+    NORI__TRY(make(r, 1, sizeof(struct nori__pb_unknown), &memory));
+    struct nori__pb_unknown *u = memory;
     u->bytes = (nori__str){(const char *)it->start, size};
     u->number = it->number;
     if (f->last) {
@@ -159,10 +179,9 @@ static nori_status keep_unknown(nori__pb_reader *r, nori__pb_frame *f, const nor
 static nori_status enter_oneof(nori__pb_reader *r, nori__pb_frame *f, const nori__pb_item *it)
 {
     nori__pb_type *type = (void *)f->object;
-    nori__pb_head *head = nori__arena_alloc(r->arena, sizeof(*head));
-    if (!head) {
-        return nori__no_memory(r->err);
-    }
+    void *memory = NULL;
+    NORI__TRY(make(r, 1, sizeof(nori__pb_head), &memory));
+    nori__pb_head *head = memory;
     if (type->kind != NORI_KIND_UNKNOWN) {
         return nori__pb_damaged(r, f, it, "expected one kind of type, found a second one");
     }
@@ -184,10 +203,8 @@ static nori_status enter(nori__pb_reader *r, nori__pb_frame *f, const nori__pb_i
         char *object = (char *)list->items + list->count++ * message->size;
         return push(r, message, object, (void *)object, it->bytes);
     }
-    void *object = nori__arena_alloc(r->arena, message->size);
-    if (!object) {
-        return nori__no_memory(r->err);
-    }
+    void *object = NULL;
+    NORI__TRY(make(r, 1, message->size, &object));
     if (it->field->kind == F_POINTERS) {
         ((void **)list->items)[list->count++] = object;
     } else if (*(void **)(void *)member) {
@@ -278,6 +295,11 @@ static nori_status read_message(nori__arena *arena, const uint8_t *data, size_t 
         r->end = data ? data + size : data;
         r->report = report;
         r->err = err;
+        size_t most;
+        r->budget = nori__mul_size(size, STRUCTS_PER_BYTE, &most) &&
+                            nori__add_size(most, STRUCTS_ALWAYS, &most)
+                        ? most
+                        : SIZE_MAX;
         status = push(r, message, *object, *object, (nori__str){(const char *)data, size});
     }
     while (status == NORI_OK && r->depth > 0) {

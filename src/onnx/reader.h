@@ -23,6 +23,7 @@ typedef struct nori__pb_reader {
     const uint8_t *data, *end;
     nori__pb_report *report;
     nori_error *err;
+    size_t budget; /* bytes of structs that may still be made, see read.c */
     size_t depth;
     nori__pb_frame stack[NORI__PB_MAX_DEPTH];
 } nori__pb_reader;

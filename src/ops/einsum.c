@@ -123,7 +123,8 @@ nori_status nori__einsum_read(const char *equation, int operands, const int *ran
     bool any_dots = false;
     memset(e, 0, sizeof *e);
     if (operands < 1 || operands > NORI__EINSUM_OPERANDS) {
-        return nori__fail(err, NORI_ERROR_UNSUPPORTED, "Einsum of %d operands (1 to %d are taken)",
+        return nori__fail(err, operands < 1 ? NORI_ERROR_MODEL : NORI_ERROR_UNSUPPORTED,
+                          "Einsum of %d operands (1 to %d are taken)",
                           operands, NORI__EINSUM_OPERANDS);
     }
     e->operands = operands;
