@@ -16,6 +16,7 @@ static void fill(nori__cpu_level level, nori__kernels *k)
     nori__base_vector(k);
     nori__base_window(k);
     nori__base_move(k);
+    nori__base_block(k);
 #ifdef NORI__X86
     if (level >= NORI__CPU_AVX2) {
         nori__avx2_gemm(k);
@@ -24,6 +25,10 @@ static void fill(nori__cpu_level level, nori__kernels *k)
         nori__avx2_vector(k);
         nori__avx2_window(k);
         nori__avx2_move(k);
+        nori__avx2_block(k);
+    }
+    if (level >= NORI__CPU_AVX512) {
+        nori__avx512_block(k);
     }
 #endif
 }

@@ -13,6 +13,7 @@
 /* Largest tiles of any level: for scratch of fixed size. */
 #define NORI__MR_MAX 16
 #define NORI__NR_MAX 64
+#define NORI__BLOCK_MAX 16
 
 /* What happens to a tile's sums on their way to c. */
 typedef struct nori__f32_finish {
@@ -23,6 +24,25 @@ typedef struct nori__f32_finish {
     bool clamp;       /* limit to [low, high] at last; NaN stays */
     float low, high;
 } nori__f32_finish;
+
+/* What happens to the sums of a tile over channel blocks. Blocks lie y_block apart in y and add, one
+ * after the other in bias. */
+typedef struct nori__block_finish {
+    const float *bias; /* what sums start from; NULL: from what y holds */
+    const float *add;  /* added at last, laid out like y, or NULL; may not overlap y */
+    bool clamp;        /* then limit to [low, high]; NaN stays */
+    float low, high;
+} nori__block_finish;
+
+/* A window over a plane of pixels, each a vector of channels; [0] is height, [1] width. */
+typedef struct nori__block_window {
+    size_t in[2], out[2], kernel[2], stride[2], dilation[2], begin[2]; /* begin: pads before */
+} nori__block_window;
+
+/* The part of a 6 x 6 patch that lies inside the input: rows [row[0], row[1]), columns likewise. */
+typedef struct nori__block_patch {
+    size_t row[2], col[2];
+} nori__block_patch;
 
 /* One-argument functions; p holds the parameters named. Largest errors against exact values, over
  * all finite floats, are stated in base_unary.c and checked in tests/test_kernels.c. */
@@ -142,6 +162,35 @@ typedef struct nori__kernels {
                            float *y);
     void (*f32_window_sum)(size_t n, size_t kw, size_t stride, size_t dilation, const float *x,
                            float *y);
+
+    /* ---- channel blocks (block_*_body.h) ----
+     * Activations as [channels / block][height][width][block]: a pixel is a vector of channels. */
+    size_t block;        /* lanes: channels a block */
+    size_t block_pixels; /* most pixels of a tile */
+    /* Sums for pixels <= block_pixels and blocks <= 2 blocks of output channels:
+     * y[b][i] = finish(sum over t < terms, l < lanes of x[offset[t] + l + i * step] *
+     * w[t][l][b]), w being vectors; pixel i is at y + i * block. Convolutions of all kinds, 1 x 1
+     * and Winograd's products are lists of such terms. */
+    void (*f32_block_tile)(size_t pixels, size_t blocks, size_t terms, size_t lanes,
+                           const int64_t *offset, const float *x, size_t step, const float *w,
+                           float *y, size_t y_block, const nori__block_finish *finish);
+    /* Rows [row, end) of a depthwise convolution of one block; x is its plane, w [kernel][block], y
+     * where row goes. Pads are zeros. */
+    void (*f32_block_depthwise)(const nori__block_window *g, size_t row, size_t end, const float *x,
+                                const float *w, float *y, const nori__block_finish *finish);
+    /* One row of a pool: the largest (NaN if any is), or the sum over divide[column]; what lies
+     * outside the plane does not take part. */
+    void (*f32_block_pool)(const nori__block_window *g, bool max, size_t row, const float *x,
+                           float *y, const float *divide);
+    void (*f32_block_sum)(size_t pixels, const float *x, float *y); /* y[block] */
+    void (*f32_block_scale)(size_t pixels, const float *x, const float *scale, float *y);
+    /* Winograd F(4 x 4, 3 x 3): a 6 x 6 patch of pixels to 36 vectors v_step apart. x is the first
+     * pixel inside; rows row_step apart. */
+    void (*f32_winograd_in)(const float *x, size_t row_step, const nori__block_patch *patch,
+                            float *v, size_t v_step);
+    /* 36 vectors of sums, m_step apart, to rows x cols <= 4 x 4 output pixels. */
+    void (*f32_winograd_out)(const float *m, size_t m_step, size_t rows, size_t cols, float *y,
+                             size_t row_step, const nori__block_finish *finish);
 
     /* ---- moving bits (base_move.c) ---- */
     /* out[c * out_step + r] = in[r * in_step + c]. */

@@ -1,4 +1,5 @@
 nori_sources(
+    base_block.c
     base_gemm.c
     base_int8.c
     base_move.c

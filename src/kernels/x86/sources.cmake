@@ -1,4 +1,5 @@
 set(avx2
+    avx2_block.c
     avx2_gemm.c
     avx2_int8.c
     avx2_move.c
@@ -8,3 +9,8 @@ set(avx2
 )
 nori_sources(${avx2})
 nori_isa_flags(avx2 ${avx2})
+set(avx512
+    avx512_block.c
+)
+nori_sources(${avx512})
+nori_isa_flags(avx512 ${avx512})

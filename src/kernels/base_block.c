@@ -1,0 +1,14 @@
+/* base_block.c: convolution and pooling over channel blocks: plain vectors of four lanes. */
+#include "kernels/simd.h"
+
+#include <math.h>
+
+#include "kernels/block_tile_body.h"
+#include "kernels/block_window_body.h"
+#include "kernels/block_winograd_body.h"
+#include "kernels/block_table.h"
+
+void nori__base_block(nori__kernels *k)
+{
+    block_table(k);
+}

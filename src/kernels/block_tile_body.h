@@ -1,0 +1,106 @@
+/* block_tile_body.h: the sums of convolutions over activations in channel blocks; see f32_block_tile
+ * in kernels.h. Included once a level, after simd.h.
+ *
+ * A tile is some pixels by two blocks of output channels (or one): with 32 registers 14 pixels keep
+ * 28 sums, two vectors of weights and a broadcast value; with 16 registers 6 pixels keep 12. Each
+ * number of pixels is compiled apart. Pixels are addressed in threes from one pointer, since
+ * addresses of the form p + step and p + 2 step cost nothing. */
+#if V_REGISTERS == 32
+#define TILE_PIXELS 14
+#else
+#define TILE_PIXELS 6
+#endif
+
+ALWAYS float tile_at(const char *p, size_t which, size_t step)
+{
+    return *(const float *)(const void *)(which == 0 ? p : which == 1 ? p + step : p + 2 * step);
+}
+
+/* pixels and blocks are constants where this is inlined. */
+ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, size_t lanes,
+                      const int64_t *offset, const float *x, size_t step, const float *w, float *y,
+                      size_t y_block, const nori__block_finish *f)
+{
+    vf s[TILE_PIXELS][2];
+    for (size_t i = 0; i < pixels; i++) {
+        for (size_t b = 0; b < blocks; b++) {
+            s[i][b] = f->bias ? v_load(f->bias + b * VL) : v_load(y + b * y_block + i * VL);
+        }
+    }
+    step *= sizeof(float);
+    for (size_t t = 0; t < terms; t++) {
+        const char *p0 = (const char *)(const void *)(x + offset[t]);
+        const char *p3 = p0 + 3 * step, *p6 = p3 + 3 * step, *p9 = p6 + 3 * step;
+        const char *p12 = p9 + 3 * step;
+        for (size_t l = 0; l < lanes; l++, w += blocks * VL) {
+            vf w0 = v_load(w), w1 = blocks > 1 ? v_load(w + VL) : w0;
+            for (size_t i = 0; i < pixels; i++) {
+                const char *p = i < 3 ? p0 : i < 6 ? p3 : i < 9 ? p6 : i < 12 ? p9 : p12;
+                vf v = v_set(tile_at(p, i % 3, step));
+                s[i][0] = v_fma(v, w0, s[i][0]);
+                if (blocks > 1) {
+                    s[i][1] = v_fma(v, w1, s[i][1]);
+                }
+            }
+            p0 += sizeof(float);
+            p3 += sizeof(float);
+            p6 += sizeof(float);
+            p9 += sizeof(float);
+            p12 += sizeof(float);
+        }
+    }
+    if (f->add) {
+        for (size_t i = 0; i < pixels; i++) {
+            for (size_t b = 0; b < blocks; b++) {
+                s[i][b] = v_add(s[i][b], v_load(f->add + b * y_block + i * VL));
+            }
+        }
+    }
+    if (f->clamp) {
+        vf low = v_set(f->low), high = v_set(f->high);
+        for (size_t i = 0; i < pixels; i++) {
+            for (size_t b = 0; b < blocks; b++) {
+                s[i][b] = v_clamp(s[i][b], low, high);
+            }
+        }
+    }
+    for (size_t i = 0; i < pixels; i++) {
+        for (size_t b = 0; b < blocks; b++) {
+            v_store(y + b * y_block + i * VL, s[i][b]);
+        }
+    }
+}
+
+#define TILE(pixels)                                                                               \
+    case 2 * (pixels):                                                                             \
+        tile_body(pixels, 1, terms, lanes, offset, x, step, w, y, y_block, f);                     \
+        break;                                                                                     \
+    case 2 * (pixels) + 1:                                                                         \
+        tile_body(pixels, 2, terms, lanes, offset, x, step, w, y, y_block, f);                     \
+        break;
+
+static void f32_block_tile(size_t pixels, size_t blocks, size_t terms, size_t lanes,
+                           const int64_t *offset, const float *x, size_t step, const float *w,
+                           float *y, size_t y_block, const nori__block_finish *f)
+{
+    switch (2 * pixels + blocks - 1) {
+        TILE(1)
+        TILE(2)
+        TILE(3)
+        TILE(4)
+        TILE(5)
+        TILE(6)
+#if TILE_PIXELS == 14
+        TILE(7)
+        TILE(8)
+        TILE(9)
+        TILE(10)
+        TILE(11)
+        TILE(12)
+        TILE(13)
+        TILE(14)
+#endif
+    default: break;
+    }
+}
+#undef TILE

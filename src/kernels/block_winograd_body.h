@@ -1,0 +1,94 @@
+/* block_winograd_body.h: the transforms of Winograd's convolution F(4 x 4, 3 x 3) for activations in
+ * channel blocks. Included once a level, after simd.h.
+ *
+ * With points 0, 1, -1, 2, -2 and infinity, 4 outputs of a 3-tap filter over 6 inputs cost 6
+ * products (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016): inputs become
+ * B' d B, products are summed over channels, A' m A gives the outputs. */
+
+/* One dimension of B' d. */
+ALWAYS void winograd_in6(const vf d[6], vf r[6])
+{
+    vf four = v_set(4), five = v_set(5), two = v_set(2);
+    vf a = v_fnma(four, d[2], d[4]), b = v_fnma(four, d[1], d[3]);
+    vf c = v_sub(d[4], d[2]), e = v_sub(d[3], d[1]);
+    r[0] = v_fma(four, d[0], v_fnma(five, d[2], d[4]));
+    r[1] = v_add(a, b);
+    r[2] = v_sub(a, b);
+    r[3] = v_fma(two, e, c);
+    r[4] = v_fnma(two, e, c);
+    r[5] = v_fma(four, d[1], v_fnma(five, d[3], d[5]));
+}
+
+/* One dimension of A' m. */
+ALWAYS void winograd_out4(const vf m[6], vf o[4])
+{
+    vf a = v_add(m[1], m[2]), b = v_sub(m[1], m[2]);
+    vf c = v_add(m[3], m[4]), d = v_sub(m[3], m[4]);
+    o[0] = v_add(v_add(m[0], a), c);
+    o[1] = v_fma(v_set(2), d, b);
+    o[2] = v_fma(v_set(4), c, a);
+    o[3] = v_add(v_fma(v_set(8), d, b), m[5]);
+}
+
+/* Rows first, one at a time: what lies between stays in the first cache. */
+ALWAYS void winograd_in_body(const bool whole, const float *x, size_t row_step,
+                             const nori__block_patch *p, float *v, size_t v_step)
+{
+    vf t[6][6];
+    for (size_t r = 0; r < 6; r++) {
+        vf d[6];
+        bool inside = whole || (r >= p->row[0] && r < p->row[1]);
+        const float *in = inside ? x + (r - (whole ? 0 : p->row[0])) * row_step : x;
+        for (size_t c = 0; c < 6; c++) {
+            bool there = whole || (inside && c >= p->col[0] && c < p->col[1]);
+            d[c] = there ? v_load(in + (c - (whole ? 0 : p->col[0])) * VL) : v_zero();
+        }
+        winograd_in6(d, t[r]);
+    }
+    for (size_t c = 0; c < 6; c++) {
+        vf d[6], r[6];
+        for (size_t i = 0; i < 6; i++) {
+            d[i] = t[i][c];
+        }
+        winograd_in6(d, r);
+        for (size_t i = 0; i < 6; i++) {
+            v_store(v + (i * 6 + c) * v_step, r[i]);
+        }
+    }
+}
+
+static void f32_winograd_in(const float *x, size_t row_step, const nori__block_patch *p, float *v,
+                            size_t v_step)
+{
+    if (p->row[0] == 0 && p->row[1] == 6 && p->col[0] == 0 && p->col[1] == 6) {
+        winograd_in_body(true, x, row_step, p, v, v_step);
+    } else {
+        winograd_in_body(false, x, row_step, p, v, v_step);
+    }
+}
+
+static void f32_winograd_out(const float *m, size_t m_step, size_t rows, size_t cols, float *y,
+                             size_t row_step, const nori__block_finish *f)
+{
+    vf t[4][6], bias = v_load(f->bias), low = v_set(f->low), high = v_set(f->high);
+    for (size_t c = 0; c < 6; c++) {
+        vf d[6], o[4];
+        for (size_t r = 0; r < 6; r++) {
+            d[r] = v_load(m + (r * 6 + c) * m_step);
+        }
+        winograd_out4(d, o);
+        for (size_t r = 0; r < 4; r++) {
+            t[r][c] = o[r];
+        }
+    }
+    for (size_t r = 0; r < rows; r++) {
+        vf o[4];
+        winograd_out4(t[r], o);
+        for (size_t c = 0; c < cols; c++) {
+            size_t at = r * row_step + c * VL;
+            vf s = v_add(o[c], bias);
+            s = f->add ? v_add(s, v_load(f->add + at)) : s;
+            v_store(y + at, f->clamp ? v_clamp(s, low, high) : s);
+        }
+    }
+}
