@@ -11,7 +11,7 @@ const nori_provider nori__reference_provider = {
 };
 
 static const nori__builtin builtins[] = {
-    {&nori__cpu_provider, nori__cpu_fuse},
+    {&nori__cpu_provider, nori__cpu_rewrite},
     {&nori__reference_provider, NULL},
 };
 

@@ -1,5 +1,5 @@
 /* cpu_kernels.c: the table of the cpu provider: which kernel takes which node. */
-#include "providers/cpu/cpu.h"
+#include "providers/cpu/blocked.h"
 
 /* Nodes with float inputs 0 and 1 (as far as they are there). */
 static bool floats(const nori__node *node)
@@ -82,6 +82,10 @@ static const struct row {
 
 const nori__kernel *nori__cpu_kernel(const nori__node *node)
 {
+    const nori__kernel *blocked = nori__blocked_kernel(node);
+    if (blocked) {
+        return blocked;
+    }
     for (size_t i = 0; node->op && i < NORI__COUNT(rows); i++) {
         if (rows[i].op == node->op->id && rows[i].accepts(node)) {
             return rows[i].kernel;

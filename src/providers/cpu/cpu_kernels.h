@@ -12,6 +12,10 @@ const nori__kernel *nori__cpu_kernel(const nori__node *node);
  * fuse_patterns.c: activations and normalizations that exporters write out. */
 nori_status nori__cpu_fuse(nori__ir *ir, nori_error *err);
 nori_status nori__cpu_fuse_patterns(nori__ir *ir, nori_error *err);
+/* Moves convolutional networks onto channel blocks (blocked_rewrite.c). */
+nori_status nori__cpu_block(nori__ir *ir, nori_error *err);
+/* All of them, in order: what a session for this provider does with its copy. */
+nori_status nori__cpu_rewrite(nori__ir *ir, nori_error *err);
 
 extern const nori_provider nori__cpu_provider;
 

@@ -1,4 +1,12 @@
 nori_sources(
+    bconv_depthwise.c
+    bconv_direct.c
+    bconv_winograd.c
+    blocked_ops.c
+    blocked_rewrite.c
+    cpu_bconv.c
+    cpu_bmove.c
+    cpu_bpool.c
     cpu_common.c
     cpu_conv.c
     cpu_elementwise.c

@@ -1,0 +1,158 @@
+/* bconv_direct.c: convolutions over channel blocks as lists of terms: any kernel, stride, dilation,
+ * group; 1 x 1 without pads or strides goes over the plane as one line.
+ *
+ * A unit is a span of output rows (of pixels, where the plane is one line) by a share of the output
+ * pairs. Where the window reaches into pads the unit copies its input rows with their pads first:
+ * little against the products, and the tiles need no tests. Within a unit each pair's weights pass
+ * through the cache once, in chunks that meet all pixels before the next chunk comes. */
+#include "providers/cpu/blocked.h"
+
+/* Input bytes of a unit: they and the outputs stay in the second cache. */
+#define SPAN_BYTES (256 * 1024)
+
+static size_t at_least(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+bool nori__bconv_direct_plan(nori__bconv_run *r, int threads)
+{
+    const nori__bconv *s = r->s;
+    const nori__block_window *g = &r->g;
+    size_t c = s->planes ? 1 : s->block, tile = nori__kernels_get()->block_pixels;
+    size_t reach[2], total = 0;
+    r->copied = false;
+    for (int d = 0; d < 2; d++) {
+        reach[d] = (g->out[d] - 1) * g->stride[d] + (g->kernel[d] - 1) * g->dilation[d] + 1;
+        r->copied = r->copied || g->begin[d] > 0 || reach[d] > g->in[d];
+    }
+    r->flat = !r->copied && !s->planes && s->kernel[0] * s->kernel[1] == 1 && g->stride[0] == 1 &&
+              g->stride[1] == 1 && reach[0] == g->in[0] && reach[1] == g->in[1];
+    r->step = r->flat ? c : g->stride[1] * c;
+    size_t lines = r->flat ? g->out[0] * g->out[1] : g->out[0];
+    size_t line_bytes = r->x_blocks * c * sizeof(float) *
+                        (r->flat ? 1 : g->stride[0] * (r->copied ? reach[1] : g->in[1]));
+    size_t most = at_least(SPAN_BYTES / line_bytes, r->flat ? 4 * tile : 1);
+    /* A plane a little larger than that is left whole; with threads there are units for all. */
+    r->spans = lines < most + most / 2 ? 1 : nori__div_up(lines, most);
+    if (threads > 1 && r->batch * r->spans < 3 * (size_t)threads &&
+        g->out[0] * g->out[1] >= 16 * tile * (size_t)threads) {
+        r->spans = nori__div_up(3 * (size_t)threads, r->batch);
+    }
+    r->span = nori__div_up(lines, r->spans < lines ? r->spans : lines);
+    r->span = r->flat ? nori__div_up(r->span, tile) * tile : r->span;
+    r->spans = nori__div_up(lines, r->span);
+    nori__bconv_share(r, s->pairs * s->group, threads);
+    r->offset_bytes = s->terms * sizeof(int64_t);
+    if (r->copied) {
+        r->copy_width = reach[1];
+        r->copy_rows = (r->span - 1) * g->stride[0] + (g->kernel[0] - 1) * g->dilation[0] + 1;
+        return nori__mul_size(r->copy_width, r->copy_rows, &total) &&
+               nori__mul_size(total, r->x_blocks * c * sizeof(float), &r->thread_bytes);
+    }
+    return true;
+}
+
+/* Floats between planes and rows of what tiles read. */
+static size_t plane_step(const nori__bconv_run *r)
+{
+    return r->copied ? r->copy_rows * r->copy_width * (r->s->planes ? 1 : r->s->block) : r->x_plane;
+}
+
+static size_t row_step(const nori__bconv_run *r)
+{
+    return (r->copied ? r->copy_width : r->g.in[1]) * (r->s->planes ? 1 : r->s->block);
+}
+
+void nori__bconv_direct_offsets(nori__bconv_run *r)
+{
+    const nori__bconv *s = r->s;
+    size_t taps = s->kernel[0] * s->kernel[1], c = s->planes ? 1 : s->block;
+    for (size_t t = 0; t < s->terms; t++) {
+        size_t plane = t / taps, h = t % taps / s->kernel[1], w = t % s->kernel[1];
+        r->offset[t] = (int64_t)(plane * plane_step(r) + h * r->g.dilation[0] * row_step(r) +
+                                 w * r->g.dilation[1] * c);
+    }
+}
+
+/* Rows that output rows [row, row + rows) look at, with pads, into out. */
+static void copy_rows(const nori__bconv_run *r, const float *x, size_t row, size_t rows, float *out)
+{
+    const nori__block_window *g = &r->g;
+    size_t c = r->s->planes ? 1 : r->s->block, width = r->copy_width * c, left = g->begin[1] * c;
+    size_t inner = (r->copy_width - g->begin[1] < g->in[1] ? r->copy_width - g->begin[1] : g->in[1]) * c;
+    size_t used = (rows - 1) * g->stride[0] + (g->kernel[0] - 1) * g->dilation[0] + 1;
+    for (size_t b = 0; b < r->x_blocks; b++) {
+        float *to = out + b * plane_step(r);
+        for (size_t h = 0; h < used; h++, to += width) {
+            size_t in = row * g->stride[0] + h; /* counted from the first pad */
+            if (in < g->begin[0] || in - g->begin[0] >= g->in[0]) {
+                memset(to, 0, width * sizeof(float));
+                continue;
+            }
+            memset(to, 0, left * sizeof(float));
+            memcpy(to + left, x + b * r->x_plane + (in - g->begin[0]) * g->in[1] * c,
+                   inner * sizeof(float));
+            memset(to + left + inner, 0, (width - left - inner) * sizeof(float));
+        }
+    }
+}
+
+/* One pair of output blocks over a unit's rows. */
+static void pair(const nori__bconv_run *r, size_t index, size_t image, size_t first, size_t lines,
+                 const float *x)
+{
+    const nori__bconv *s = r->s;
+    size_t c = s->block, group = index / s->pairs, p = index % s->pairs;
+    size_t blocks = s->blocks - 2 * p < 2 ? 1 : 2, channel = group * s->per_group;
+    const float *w = s->weights + (group * s->blocks + 2 * p) * s->lanes * c;
+    size_t block = group * s->blocks + 2 * p, width = r->flat ? 1 : r->g.out[1];
+    size_t at = image * r->y_batch + block * r->y_plane + first * width * c;
+    nori__block_finish f = {.low = s->act.low, .high = s->act.high};
+    x += s->planes ? 0 : channel / c * plane_step(r) + channel % c;
+    for (size_t i = 0; i < s->n_chunks; i++) {
+        const nori__bconv_chunk *k = &s->chunks[i];
+        bool last = i + 1 == s->n_chunks;
+        f.bias = i == 0 ? s->bias + block * c : NULL;
+        f.clamp = last && s->act.clamp;
+        f.add = last && r->add ? r->add + at : NULL;
+        if (r->flat) {
+            nori__bconv_line(r, k, lines, blocks, r->offset, x, r->step, w + k->before * blocks * c,
+                             r->y + at, r->y_plane, &f);
+            continue;
+        }
+        for (size_t l = 0; l < lines; l++) {
+            f.add = last && r->add ? r->add + at + l * width * c : NULL;
+            nori__bconv_line(r, k, width, blocks, r->offset,
+                             x + l * r->g.stride[0] * row_step(r), r->step,
+                             w + k->before * blocks * c, r->y + at + l * width * c, r->y_plane, &f);
+        }
+    }
+    for (size_t b = 0; s->act.apply && b < blocks; b++) {
+        float *y = r->y + at + b * r->y_plane;
+        nori__kernels_get()->f32_unary[s->act.function](lines * width * c, y, y, s->act.p);
+    }
+}
+
+void nori__bconv_direct_units(void *run, int64_t begin, int64_t end, int thread)
+{
+    const nori__bconv_run *r = run;
+    const nori__bconv *s = r->s;
+    size_t lines = r->flat ? r->g.out[0] * r->g.out[1] : r->g.out[0];
+    float *copy = (float *)(void *)(r->work + (size_t)thread * r->thread_bytes);
+    for (int64_t u = begin; u < end; u++) {
+        size_t image, span, share, all = s->pairs * s->group;
+        nori__bconv_unit(r, u, &image, &span, &share);
+        size_t first = span * r->span, n = lines - first < r->span ? lines - first : r->span;
+        const float *x = r->x + image * r->x_batch;
+        if (r->copied) {
+            copy_rows(r, x, first, n, copy);
+            x = copy;
+        } else {
+            x += r->flat ? first * r->step : first * r->g.stride[0] * row_step(r);
+        }
+        for (size_t p = share * r->share; p < (share + 1) * r->share && p < all; p++) {
+            pair(r, p, image, first, n, x);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+/* bconv_winograd.c: 3 x 3 convolutions with stride 1 by Winograd's F(4 x 4, 3 x 3): 36 products of
+ * matrices over tiles of 6 x 6 inputs instead of 144 multiplications a channel and tile.
+ *
+ * A unit is some tiles by a share of the output pairs: it transforms its tiles' input for all
+ * channels into v[36][block][tile], then for each pair multiplies position by position into
+ * m[36][2][tile] and transforms back with what the convolution is joined with. Weights were
+ * transformed when they were packed, in double. */
+#include "providers/cpu/blocked.h"
+
+/* Bytes of transformed input a unit keeps: it stays in the second cache. */
+#define V_BYTES (512 * 1024)
+
+/* ---- weights ---- */
+
+/* G g G' for one 3 x 3 filter. */
+static void transform(const float *g, double *out)
+{
+    static const double G[6][3] = {{1.0 / 4, 0, 0},
+                                   {-1.0 / 6, -1.0 / 6, -1.0 / 6},
+                                   {-1.0 / 6, 1.0 / 6, -1.0 / 6},
+                                   {1.0 / 24, 1.0 / 12, 1.0 / 6},
+                                   {1.0 / 24, -1.0 / 12, 1.0 / 6},
+                                   {0, 0, 1}};
+    double t[6][3];
+    for (int i = 0; i < 6; i++) {
+        for (int j = 0; j < 3; j++) {
+            t[i][j] = G[i][0] * (double)g[j] + G[i][1] * (double)g[3 + j] +
+                      G[i][2] * (double)g[6 + j];
+        }
+    }
+    for (int i = 0; i < 6; i++) {
+        for (int j = 0; j < 6; j++) {
+            out[i * 6 + j] = t[i][0] * G[j][0] + t[i][1] * G[j][1] + t[i][2] * G[j][2];
+        }
+    }
+}
+
+/* [pair][36][channel][1 or 2 blocks]. */
+float *nori__bconv_winograd_pack(const nori__bconv *s, const nori_allocator *a, const float *w,
+                                 size_t *bytes)
+{
+    size_t c = s->block, count;
+    float *out = NULL;
+    if (!nori__mul_size(s->blocks * c * 36, s->per_group, &count) ||
+        !nori__mul_size(count, sizeof(float), bytes) || !(out = nori__alloc(a, *bytes))) {
+        return NULL;
+    }
+    for (size_t o = 0; o < s->blocks * c; o++) {
+        size_t p = o / (2 * c), width = (s->blocks - 2 * p < 2 ? 1 : 2) * c;
+        for (size_t i = 0; i < s->per_group; i++) {
+            double u[36] = {0};
+            if (o < s->made) {
+                transform(w + (o * s->per_group + i) * 9, u);
+            }
+            float *to = out + p * 2 * c * 36 * s->per_group + i * width + o - p * 2 * c;
+            for (size_t t = 0; t < 36; t++) {
+                to[t * s->per_group * width] = (float)u[t];
+            }
+        }
+    }
+    return out;
+}
+
+bool nori__bconv_winograd_pays(const nori__bconv *s, int64_t height, int64_t width)
+{
+    /* Small maps waste tiles, and few tiles cannot pay for four times the weights. */
+    return s->per_group >= 16 && s->made >= 16 && (height < 0 || height >= 12) &&
+           (width < 0 || width >= 12);
+}
+
+/* ---- units ---- */
+
+static size_t v_step(const nori__bconv_run *r)
+{
+    /* One vector more than needed: the 36 positions must not fall on the same cache sets. */
+    return (r->x_blocks * r->span + 1) * r->s->block;
+}
+
+static size_t m_step(const nori__bconv_run *r)
+{
+    return (2 * r->span + 1) * r->s->block;
+}
+
+bool nori__bconv_winograd_plan(nori__bconv_run *r, int threads)
+{
+    size_t c = r->s->block, tile = nori__kernels_get()->block_pixels;
+    size_t tiles = nori__div_up(r->g.out[0], 4) * nori__div_up(r->g.out[1], 4);
+    size_t most = V_BYTES / (36 * r->x_blocks * c * sizeof(float)) / tile * tile;
+    most = most > tile ? most : tile;
+    r->spans = tiles < most + most / 2 ? 1 : nori__div_up(tiles, most);
+    if (threads > 1 && r->batch * r->spans < 2 * (size_t)threads && tiles >= 8 * tile) {
+        r->spans = nori__div_up(2 * (size_t)threads, r->batch);
+    }
+    r->span = nori__div_up(tiles, r->spans);
+    r->spans = nori__div_up(tiles, r->span);
+    nori__bconv_share(r, r->s->pairs, threads);
+    r->offset_bytes = r->s->terms * sizeof(int64_t);
+    return nori__mul_size((v_step(r) + m_step(r)) * 36, sizeof(float), &r->thread_bytes);
+}
+
+void nori__bconv_winograd_offsets(nori__bconv_run *r)
+{
+    for (size_t t = 0; t < r->s->terms; t++) {
+        r->offset[t] = (int64_t)(t * r->span * r->s->block);
+    }
+}
+
+/* The rows (columns) of the patch at tile t that lie inside; at: the first of them in the input. */
+static size_t inside(const nori__bconv_run *r, int d, size_t t, size_t range[2])
+{
+    size_t first = t * 4, begin = r->g.begin[d], size = r->g.in[d];
+    range[0] = first < begin ? begin - first : 0;
+    range[1] = first + 6 <= begin + size ? 6 : first < begin + size ? begin + size - first : 0;
+    range[0] = range[0] < range[1] ? range[0] : range[1];
+    return range[0] < range[1] ? first + range[0] - begin : 0;
+}
+
+static void transform_inputs(const nori__bconv_run *r, const float *x, size_t first, size_t n,
+                             float *v)
+{
+    const nori__kernels *kern = nori__kernels_get();
+    size_t c = r->s->block, across = nori__div_up(r->g.out[1], 4), row = r->g.in[1] * c;
+    for (size_t b = 0; b < r->x_blocks; b++) {
+        for (size_t t = 0; t < n; t++) {
+            nori__block_patch p;
+            size_t h = inside(r, 0, (first + t) / across, p.row);
+            size_t w = inside(r, 1, (first + t) % across, p.col);
+            kern->f32_winograd_in(x + b * r->x_plane + h * row + w * c, row, &p,
+                                  v + (b * r->span + t) * c, v_step(r));
+        }
+    }
+}
+
+static void transform_outputs(const nori__bconv_run *r, const float *m, size_t at, size_t first,
+                              size_t n, const float *bias)
+{
+    const nori__kernels *kern = nori__kernels_get();
+    const nori__bconv *s = r->s;
+    size_t c = s->block, across = nori__div_up(r->g.out[1], 4), row = r->g.out[1] * c;
+    nori__block_finish f = {.bias = bias, .clamp = s->act.clamp, .low = s->act.low,
+                            .high = s->act.high};
+    for (size_t t = 0; t < n; t++) {
+        size_t h = (first + t) / across * 4, w = (first + t) % across * 4;
+        size_t rows = r->g.out[0] - h < 4 ? r->g.out[0] - h : 4;
+        size_t cols = r->g.out[1] - w < 4 ? r->g.out[1] - w : 4, to = at + h * row + w * c;
+        f.add = r->add ? r->add + to : NULL;
+        kern->f32_winograd_out(m + t * c, m_step(r), rows, cols, r->y + to, row, &f);
+        for (size_t i = 0; s->act.apply && i < rows; i++) {
+            float *y = r->y + to + i * row;
+            kern->f32_unary[s->act.function](cols * c, y, y, s->act.p);
+        }
+    }
+}
+
+void nori__bconv_winograd_units(void *run, int64_t begin, int64_t end, int thread)
+{
+    const nori__bconv_run *r = run;
+    const nori__bconv *s = r->s;
+    size_t c = s->block, tiles = nori__div_up(r->g.out[0], 4) * nori__div_up(r->g.out[1], 4);
+    float *v = (float *)(void *)(r->work + (size_t)thread * r->thread_bytes);
+    float *m = v + 36 * v_step(r), zero[2 * NORI__BLOCK_MAX] = {0};
+    for (int64_t u = begin; u < end; u++) {
+        size_t image, span, share;
+        nori__bconv_unit(r, u, &image, &span, &share);
+        size_t first = span * r->span, n = tiles - first < r->span ? tiles - first : r->span;
+        transform_inputs(r, r->x + image * r->x_batch, first, n, v);
+        for (size_t p = share * r->share; p < (share + 1) * r->share && p < s->pairs; p++) {
+            size_t blocks = s->blocks - 2 * p < 2 ? 1 : 2;
+            const float *w = s->weights + p * 2 * c * 36 * s->per_group;
+            for (size_t t = 0; t < 36; t++, w += s->per_group * blocks * c) {
+                for (size_t i = 0; i < s->n_chunks; i++) {
+                    const nori__bconv_chunk *k = &s->chunks[i];
+                    nori__block_finish f = {.bias = i == 0 ? zero : NULL};
+                    nori__bconv_line(r, k, n, blocks, r->offset, v + t * v_step(r), c,
+                                     w + k->before * blocks * c, m + t * m_step(r), r->span * c,
+                                     &f);
+                }
+            }
+            for (size_t b = 0; b < blocks; b++) {
+                transform_outputs(r, m + b * r->span * c,
+                                  image * r->y_batch + (2 * p + b) * r->y_plane, first, n,
+                                  s->bias + (2 * p + b) * c);
+            }
+        }
+    }
+}

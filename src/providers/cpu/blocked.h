@@ -1,0 +1,120 @@
+/* blocked.h: convolutional networks over activations in channel blocks.
+ *
+ * A value [N, C, H, W] has a twin [N, C / block, H, W, block] (C rounded up), block being the lanes
+ * of this CPU's vectors. blocked_rewrite.c puts operators of the domain "nori" over twins in the
+ * place of standard ones, with Block and Unblock where a plain value meets a blocked one;
+ * blocked_ops.c says what they are. Lanes past C hold anything: nothing reads them but what works
+ * lane by lane. Only the cpu provider makes such nodes, and only it runs them. */
+#ifndef NORI_PROVIDERS_CPU_BLOCKED_H
+#define NORI_PROVIDERS_CPU_BLOCKED_H
+
+#include "ops/window.h"
+#include "providers/cpu/cpu.h"
+
+/* Ids past those of the list. */
+typedef enum nori__blocked_id {
+    NORI__BLOCKED_FROM = NORI__OP_COUNT + 1, /* Block: plain to blocked */
+    NORI__BLOCKED_TO,                        /* Unblock: attribute channels */
+    NORI__BLOCKED_CONV,  /* X (blocked, or plain with few channels), W, B, Z (blocked), as FusedConv */
+    NORI__BLOCKED_POOL,  /* attribute average, else those of the pools */
+    NORI__BLOCKED_MEAN,  /* over height and width, which stay as 1 */
+    NORI__BLOCKED_SCALE  /* X times a blocked value of one pixel */
+} nori__blocked_id;
+const nori__op *nori__blocked_op(nori__blocked_id id);
+const nori__kernel *nori__blocked_kernel(const nori__node *node); /* NULL: not such a node */
+
+static inline bool nori__blocked_is(const nori__node *n, nori__blocked_id id)
+{
+    return n->op && (int)n->op->id == (int)id;
+}
+static inline size_t nori__div_up(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+extern const nori__kernel nori__blocked_from, nori__blocked_to, nori__blocked_conv,
+    nori__blocked_pool, nori__blocked_mean, nori__blocked_scale;
+
+/* ---- convolution ---- */
+
+/* Some terms of the sums over channels and kernel positions, short enough for a pair's weights to
+ * stay in the first cache. */
+typedef struct nori__bconv_chunk {
+    size_t first, terms, lanes; /* terms of equal lanes */
+    size_t before;              /* lanes in front of it */
+} nori__bconv_chunk;
+
+typedef enum nori__bconv_how {
+    NORI__BCONV_DIRECT,    /* all kinds: terms of a channel block and a kernel position */
+    NORI__BCONV_WINOGRAD,  /* 3 x 3, stride 1: F(4 x 4, 3 x 3) */
+    NORI__BCONV_DEPTHWISE
+} nori__bconv_how;
+
+/* What prepare makes. Output blocks go in pairs, the last of a group may be alone. */
+typedef struct nori__bconv {
+    nori__bconv_how how;
+    bool planes;              /* the input is plain: a term is one channel at one position */
+    nori__activation act;
+    size_t block;             /* channels a block */
+    size_t made, group, per_group; /* output channels, groups, input channels a group */
+    size_t kernel[2];
+    size_t blocks, pairs;     /* of a group's output */
+    size_t lanes;             /* of all chunks: products an output */
+    nori__bconv_chunk *chunks;
+    size_t n_chunks, terms;
+    float *weights, *bias;    /* bias: zeros where there is none */
+    size_t weights_bytes, bias_bytes, chunks_bytes;
+} nori__bconv;
+
+/* One run. */
+typedef struct nori__bconv_run {
+    const nori__bconv *s;
+    const float *x, *add;
+    float *y;
+    size_t batch, x_blocks;   /* input blocks (planes: channels) */
+    nori__block_window g;
+    size_t span, spans;       /* pixels, rows or tiles a unit; how many units to a plane */
+    size_t share, shares;     /* pairs a unit; how many units share a span */
+    size_t x_plane, x_batch, y_plane, y_batch; /* floats */
+    bool flat, copied;        /* 1 x 1: a plane is one line; pads: rows are copied with them */
+    size_t copy_rows, copy_width; /* of a unit's copy */
+    size_t step;              /* floats between inputs of neighbouring pixels */
+    int64_t *offset;          /* of terms */
+    size_t offset_bytes, thread_bytes;
+    char *work;               /* thread_bytes a thread */
+} nori__bconv_run;
+
+/* Fill span, share and sizes of scratch; false: too large. Work on units [begin, end). */
+bool nori__bconv_direct_plan(nori__bconv_run *r, int threads);
+void nori__bconv_direct_units(void *run, int64_t begin, int64_t end, int thread);
+void nori__bconv_direct_offsets(nori__bconv_run *r);
+bool nori__bconv_winograd_plan(nori__bconv_run *r, int threads);
+void nori__bconv_winograd_offsets(nori__bconv_run *r);
+void nori__bconv_winograd_units(void *run, int64_t begin, int64_t end, int thread);
+bool nori__bconv_depthwise_plan(nori__bconv_run *r, int threads);
+void nori__bconv_depthwise_units(void *run, int64_t begin, int64_t end, int thread);
+
+/* Whether Winograd's form is the faster one; height and width of the output may be unknown (-1). */
+bool nori__bconv_winograd_pays(const nori__bconv *s, int64_t height, int64_t width);
+/* Packs weights [made][per_group][3][3]; NULL: no memory. */
+float *nori__bconv_winograd_pack(const nori__bconv *s, const nori_allocator *a, const float *w,
+                                 size_t *bytes);
+
+/* A unit's place: image, span and share. */
+static inline void nori__bconv_unit(const nori__bconv_run *r, int64_t u, size_t *image,
+                                    size_t *span, size_t *share)
+{
+    size_t unit = (size_t)u;
+    *share = unit % r->shares;
+    *span = unit / r->shares % r->spans;
+    *image = unit / r->shares / r->spans;
+}
+/* Cuts pairs into shares so that every thread has work; sets share and shares. */
+void nori__bconv_share(nori__bconv_run *r, size_t pairs, int threads);
+/* pixels of a line by blocks, in tiles of about equal size. x, y, add: of the line's first pixel;
+ * finish->add stands at the line's too. */
+void nori__bconv_line(const nori__bconv_run *r, const nori__bconv_chunk *c, size_t pixels,
+                      size_t blocks, const int64_t *offset, const float *x, size_t step,
+                      const float *w, float *y, size_t y_block, const nori__block_finish *finish);
+
+#endif

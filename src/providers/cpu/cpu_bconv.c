@@ -1,0 +1,321 @@
+/* cpu_bconv.c: BlockedConv: choosing the form of a convolution over channel blocks, packing its
+ * weights, and one run. The forms are in bconv_direct.c, bconv_winograd.c, bconv_depthwise.c.
+ *
+ * The order of each output's sums depends on the layer alone: not on threads, spans or tiles. */
+#include "providers/cpu/blocked.h"
+
+/* Bytes of a pair's weights that stay in the first cache while pixels go by. */
+#define CHUNK_BYTES (24 * 1024)
+
+static void bconv_release(void *state, const nori_allocator *a)
+{
+    nori__bconv *s = state;
+    if (s) {
+        nori__release(a, s->weights, s->weights_bytes);
+        nori__release(a, s->bias, s->bias_bytes);
+        nori__release(a, s->chunks, s->chunks_bytes);
+        nori__release(a, s, sizeof(*s));
+    }
+}
+
+/* ---- chunks ---- */
+
+/* Cuts terms of equal lanes into chunks of about equal length. */
+static void cut_terms(nori__bconv *s, size_t terms, size_t lanes)
+{
+    size_t most = CHUNK_BYTES / (2 * s->block * sizeof(float)) / (lanes > 0 ? lanes : 1);
+    most = most > 0 ? most : 1;
+    size_t count = nori__div_up(terms, most);
+    for (size_t i = 0; i < count; i++) {
+        nori__bconv_chunk *c = &s->chunks[s->n_chunks++];
+        size_t from = terms * i / count;
+        *c = (nori__bconv_chunk){s->terms + from, terms * (i + 1) / count - from, lanes,
+                                 s->lanes + from * lanes};
+    }
+    s->terms += terms;
+    s->lanes += terms * lanes;
+}
+
+static nori_status make_chunks(nori__bconv *s, const nori_allocator *a, nori_error *err)
+{
+    size_t taps = s->how == NORI__BCONV_DIRECT ? s->kernel[0] * s->kernel[1] : 1;
+    size_t full = s->planes ? 0 : s->per_group / s->block, tail = s->per_group % s->block;
+    size_t terms = s->planes ? s->per_group : full + 1, most;
+    if (!nori__mul_size(terms, taps, &most) || most > INT32_MAX) {
+        return nori__fail(err, NORI_ERROR_LIMIT, "a convolution of %zu channels by %zu is too large",
+                          s->per_group, taps);
+    }
+    s->chunks_bytes = (most + 1) * sizeof(*s->chunks);
+    s->chunks = nori__alloc(a, s->chunks_bytes);
+    if (!s->chunks) {
+        return nori__no_memory(err);
+    }
+    if (s->planes) {
+        cut_terms(s, s->per_group * taps, 1);
+    } else {
+        cut_terms(s, full * taps, s->block);
+        cut_terms(s, tail > 0 ? taps : 0, tail);
+    }
+    return NORI_OK;
+}
+
+/* ---- packing ---- */
+
+/* The channel and kernel position of a lane, in the order of terms. */
+static void lane_place(const nori__bconv *s, size_t lane, size_t *channel, size_t *tap)
+{
+    size_t taps = s->kernel[0] * s->kernel[1], full = s->per_group / s->block * s->block;
+    if (s->planes) {
+        *channel = lane / taps;
+        *tap = lane % taps;
+    } else if (lane < full * taps) {
+        size_t term = lane / s->block;
+        *channel = term / taps * s->block + lane % s->block;
+        *tap = term % taps;
+    } else {
+        size_t tail = s->per_group - full;
+        *channel = full + (lane - full * taps) % tail;
+        *tap = (lane - full * taps) / tail;
+    }
+}
+
+static void pack_direct(const nori__bconv *s, const float *w)
+{
+    size_t c = s->block, m = s->made / s->group, taps = s->kernel[0] * s->kernel[1];
+    float *out = s->weights;
+    for (size_t g = 0; g < s->group; g++) {
+        for (size_t p = 0; p < s->pairs; p++) {
+            size_t width = (s->blocks - 2 * p < 2 ? 1 : 2) * c;
+            for (size_t l = 0; l < s->lanes; l++) {
+                size_t channel, tap;
+                lane_place(s, l, &channel, &tap);
+                for (size_t j = 0; j < width; j++) {
+                    size_t o = 2 * p * c + j;
+                    *out++ = o < m ? w[((g * m + o) * s->per_group + channel) * taps + tap] : 0;
+                }
+            }
+        }
+    }
+}
+
+static void pack_depthwise(const nori__bconv *s, const float *w)
+{
+    size_t c = s->block, taps = s->kernel[0] * s->kernel[1];
+    for (size_t o = 0; o < nori__div_up(s->made, c) * c; o++) {
+        for (size_t t = 0; t < taps; t++) {
+            s->weights[(o / c * taps + t) * c + o % c] = o < s->made ? w[o * taps + t] : 0;
+        }
+    }
+}
+
+static nori_status pack(nori__bconv *s, const nori_allocator *a, const float *w, nori_error *err)
+{
+    size_t count = s->blocks * s->block;
+    if (s->how == NORI__BCONV_WINOGRAD) {
+        s->weights = nori__bconv_winograd_pack(s, a, w, &s->weights_bytes);
+        return s->weights ? NORI_OK : nori__no_memory(err);
+    }
+    size_t each = s->how == NORI__BCONV_DEPTHWISE ? s->kernel[0] * s->kernel[1] : s->lanes;
+    size_t groups = s->how == NORI__BCONV_DEPTHWISE ? 1 : s->group;
+    if (!nori__mul_size(count, each, &count) || !nori__mul_size(count, groups, &count) ||
+        !nori__mul_size(count, sizeof(float), &s->weights_bytes) ||
+        !(s->weights = nori__alloc(a, s->weights_bytes))) {
+        return nori__no_memory(err);
+    }
+    if (s->how == NORI__BCONV_DEPTHWISE) {
+        pack_depthwise(s, w);
+    } else {
+        pack_direct(s, w);
+    }
+    return NORI_OK;
+}
+
+/* ---- prepare ---- */
+
+static nori__bconv_how choose(const nori__bconv *s, const nori__node *node)
+{
+    if (s->group > 1 && s->per_group == 1) {
+        return NORI__BCONV_DEPTHWISE;
+    }
+    nori__window w;
+    int64_t kernel[2] = {(int64_t)s->kernel[0], (int64_t)s->kernel[1]}, out[2] = {-1, -1};
+    const nori__type *x = &node->inputs[0]->type;
+    if (s->planes || s->group > 1 || nori__window_read(node, NULL, 2, kernel, &w) != NORI_OK) {
+        return NORI__BCONV_DIRECT;
+    }
+    bool fits = true;
+    for (int d = 0; d < 2; d++) {
+        fits = fits && w.kernel[d] == 3 && w.stride[d] == 1 && w.dilation[d] == 1;
+        if (fits && x->rank == 5 && nori__window_out(&w, NULL, d, x->dims[d + 2].value, &out[d]) != NORI_OK) {
+            fits = false;
+        }
+    }
+    return fits && nori__bconv_winograd_pays(s, out[0], out[1]) ? NORI__BCONV_WINOGRAD
+                                                                : NORI__BCONV_DIRECT;
+}
+
+static nori_status fill(nori__bconv *s, const nori__node *node, const nori_allocator *a,
+                        nori_error *err)
+{
+    const nori_tensor *w = nori__value_const(node->inputs[1]);
+    const nori_tensor *b = nori__value_const(nori__cpu_value(node, 2));
+    s->made = (size_t)w->dims[0];
+    s->per_group = (size_t)w->dims[1];
+    s->kernel[0] = (size_t)w->dims[2];
+    s->kernel[1] = (size_t)w->dims[3];
+    s->group = (size_t)nori__attr_i(node, "group", 1);
+    s->block = nori__kernels_get()->block;
+    s->planes = node->inputs[0]->type.rank == 4;
+    s->how = choose(s, node);
+    size_t m = s->how == NORI__BCONV_DEPTHWISE ? s->made : s->made / s->group;
+    s->blocks = nori__div_up(m, s->block);
+    s->pairs = nori__div_up(s->blocks, 2);
+    NORI__TRY(make_chunks(s, a, err));
+    NORI__TRY(pack(s, a, w->data, err));
+    /* A pair reads two vectors, also where its second one is not there. */
+    s->bias_bytes = (nori__div_up(s->made, s->block) + 1) * s->block * sizeof(float);
+    s->bias = nori__alloc_zero(a, s->bias_bytes);
+    if (!s->bias) {
+        return nori__no_memory(err);
+    }
+    if (b) {
+        memcpy(s->bias, b->data, s->made * sizeof(float));
+    }
+    return NORI_OK;
+}
+
+static nori_status bconv_prepare(const nori__node *node, const nori_allocator *a, void **state,
+                                 size_t *state_bytes, nori_error *err)
+{
+    nori__bconv *s = nori__alloc_zero(a, sizeof(*s));
+    if (!s) {
+        return nori__no_memory(err);
+    }
+    nori_status status = nori__activation_read(node, &s->act)
+                             ? fill(s, node, a, err)
+                             : nori__fail(err, NORI_ERROR_INTERNAL, "unknown activation");
+    if (status != NORI_OK) {
+        bconv_release(s, a);
+        return status;
+    }
+    *state = s;
+    *state_bytes = s->weights_bytes + s->bias_bytes + s->chunks_bytes + sizeof(*s);
+    return NORI_OK;
+}
+
+/* ---- one run ---- */
+
+void nori__bconv_share(nori__bconv_run *r, size_t pairs, int threads)
+{
+    size_t units = r->batch * r->spans, wanted = 2 * (size_t)threads;
+    r->shares = threads > 1 && units < wanted ? nori__div_up(wanted, units) : 1;
+    r->shares = r->shares < pairs ? r->shares : pairs;
+    r->share = nori__div_up(pairs, r->shares);
+    r->shares = nori__div_up(pairs, r->share);
+}
+
+void nori__bconv_line(const nori__bconv_run *r, const nori__bconv_chunk *c, size_t pixels,
+                      size_t blocks, const int64_t *offset, const float *x, size_t step,
+                      const float *w, float *y, size_t y_block, const nori__block_finish *finish)
+{
+    const nori__kernels *kern = nori__kernels_get();
+    size_t tiles = nori__div_up(pixels, kern->block_pixels), size = r->s->block;
+    nori__block_finish f = *finish;
+    for (size_t t = 0, p = 0; t < tiles; t++) {
+        size_t end = pixels * (t + 1) / tiles;
+        f.add = finish->add ? finish->add + p * size : NULL;
+        kern->f32_block_tile(end - p, blocks, c->terms, c->lanes, offset + c->first, x + p * step,
+                             step, w, y + p * size, y_block, &f);
+        p = end;
+    }
+}
+
+static bool bconv_plan(const nori__bconv *s, const nori_call *call, nori__bconv_run *r,
+                       size_t *bytes)
+{
+    const nori_tensor *x = call->in[0], *y = call->out[0];
+    int64_t kernel[2] = {(int64_t)s->kernel[0], (int64_t)s->kernel[1]};
+    int threads = nori__cpu_threads(call);
+    nori__window w;
+    memset(r, 0, sizeof(*r));
+    if (x->rank != (s->planes ? 4 : 5) ||
+        nori__window_read(call->node, NULL, 2, kernel, &w) != NORI_OK) {
+        return false;
+    }
+    for (int d = 0; d < 2; d++) {
+        int64_t out;
+        if (nori__window_out(&w, NULL, d, x->dims[d + 2], &out) != NORI_OK ||
+            out != y->dims[d + 2] || w.begin[d] < 0 || w.end[d] < 0) {
+            return false;
+        }
+        r->g.in[d] = (size_t)x->dims[d + 2];
+        r->g.out[d] = (size_t)out;
+        r->g.kernel[d] = s->kernel[d];
+        r->g.stride[d] = (size_t)w.stride[d];
+        r->g.dilation[d] = (size_t)w.dilation[d];
+        r->g.begin[d] = (size_t)w.begin[d];
+    }
+    r->s = s;
+    r->batch = (size_t)x->dims[0];
+    r->x_blocks = (size_t)x->dims[1];
+    r->x_plane = r->g.in[0] * r->g.in[1] * (s->planes ? 1 : s->block);
+    r->y_plane = r->g.out[0] * r->g.out[1] * s->block;
+    r->x_batch = r->x_blocks * r->x_plane;
+    r->y_batch = (size_t)y->dims[1] * r->y_plane;
+    if (y->count == 0) {
+        *bytes = 0;
+        return true;
+    }
+    bool ok = s->how == NORI__BCONV_WINOGRAD    ? nori__bconv_winograd_plan(r, threads)
+              : s->how == NORI__BCONV_DEPTHWISE ? nori__bconv_depthwise_plan(r, threads)
+                                                : nori__bconv_direct_plan(r, threads);
+    r->offset_bytes = nori__cpu_round(r->offset_bytes);
+    r->thread_bytes = nori__cpu_round(r->thread_bytes);
+    return ok && nori__mul_size(r->thread_bytes, (size_t)threads, bytes) &&
+           nori__add_size(*bytes, r->offset_bytes, bytes);
+}
+
+static size_t bconv_workspace(const void *state, const nori_call *call)
+{
+    nori__bconv_run r;
+    size_t bytes;
+    return bconv_plan(state, call, &r, &bytes) ? bytes : 0;
+}
+
+static nori_status bconv_run(const void *state, nori_call *call)
+{
+    const nori__bconv *s = state;
+    nori__bconv_run r;
+    nori__cpu_scratch scratch;
+    size_t bytes;
+    if (!bconv_plan(s, call, &r, &bytes)) {
+        return nori__fail(call->err, NORI_ERROR_LIMIT, "a convolution this large cannot be laid out");
+    }
+    if (call->out[0]->count == 0) {
+        return NORI_OK;
+    }
+    NORI__TRY(nori__cpu_take(call, bytes, &scratch));
+    r.x = call->in[0]->data;
+    r.y = call->out[0]->data;
+    r.add = nori__cpu_has(call, 3) ? call->in[3]->data : NULL;
+    r.offset = scratch.data;
+    r.work = (char *)scratch.data + r.offset_bytes;
+    nori__body body = s->how == NORI__BCONV_WINOGRAD    ? nori__bconv_winograd_units
+                      : s->how == NORI__BCONV_DEPTHWISE ? nori__bconv_depthwise_units
+                                                        : nori__bconv_direct_units;
+    if (s->how == NORI__BCONV_DIRECT) {
+        nori__bconv_direct_offsets(&r);
+    } else if (s->how == NORI__BCONV_WINOGRAD) {
+        nori__bconv_winograd_offsets(&r);
+    }
+    nori__parallel_for(call->pool, nori__cpu_threads(call),
+                       (int64_t)(r.batch * r.spans * r.shares), 1, body, &r);
+    nori__cpu_give(call, &scratch);
+    return NORI_OK;
+}
+
+const nori__kernel nori__blocked_conv = {.size = sizeof(nori__kernel),
+                                         .prepare = bconv_prepare,
+                                         .workspace = bconv_workspace,
+                                         .run = bconv_run,
+                                         .release = bconv_release};

@@ -1,0 +1,269 @@
+/* test_block_kernels.c: the micro-kernels over channel blocks, of every level this CPU has, against
+ * plain C in double: every tile size, odd sizes, misaligned pointers, guards. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kernel_harness.h"
+
+/* ---- tiles ---- */
+
+static double tile_sum(const nori__kernels *k, size_t terms, size_t lanes, const int64_t *offset,
+                       const float *x, const float *w, size_t blocks, size_t block, size_t lane)
+{
+    double sum = 0;
+    for (size_t t = 0; t < terms; t++) {
+        for (size_t l = 0; l < lanes; l++) {
+            sum += (double)x[(size_t)offset[t] + l] *
+                   w[((t * lanes + l) * blocks + block) * k->block + lane];
+        }
+    }
+    return sum;
+}
+
+static void tiles(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t terms, lanes, step;
+    } forms[] = {{0, 1, 1}, {1, 1, 1}, {5, 1, 2}, {3, 16, 16}, {2, 7, 32}, {9, 3, 5}};
+    EACH_LEVEL(k) {
+        size_t c = k->block;
+        for (size_t pixels = 1; pixels <= k->block_pixels; pixels++) {
+            for (size_t blocks = 1; blocks <= 2; blocks++) {
+                for (size_t i = 0; i < NORI__COUNT(forms); i++) {
+                    size_t terms = forms[i].terms, lanes = forms[i].lanes, step = forms[i].step;
+                    int64_t offset[9];
+                    for (size_t t = 0; t < 9; t++) {
+                        offset[t] = (int64_t)(t * 37 % 9 * 11);
+                    }
+                    size_t y_block = pixels * c + 3, used = (blocks - 1) * y_block + pixels * c;
+                    float *x = floats(8 * 11 + lanes + (pixels - 1) * step);
+                    float *w = floats(terms * lanes * blocks * c), *bias = floats(blocks * c);
+                    float *add = floats(used), *old = floats(used);
+                    nori__block_finish f = {.bias = i % 2 ? bias : NULL, .add = i > 2 ? add : NULL,
+                                            .clamp = i == 4, .low = -0.5f, .high = 0.75f};
+                    buffer y = take(used * sizeof(float), 4);
+                    memcpy(y.p, old, used * sizeof(float));
+                    k->f32_block_tile(pixels, blocks, terms, lanes, offset, x, step, w, y.p,
+                                      y_block, &f);
+                    for (size_t at = 0; at < used; at++) {
+                        size_t b = at / y_block, p = at % y_block / c, lane = at % y_block % c;
+                        float got = ((float *)y.p)[at];
+                        if (at % y_block >= pixels * c) { /* between blocks nothing is written */
+                            assert_true(got == old[at]);
+                            continue;
+                        }
+                        double sum = f.bias ? bias[b * c + lane] : old[at];
+                        sum += tile_sum(k, terms, lanes, offset, x + p * step, w, blocks, b, lane);
+                        sum += f.add ? add[at] : 0;
+                        near(got, f.clamp ? fmin(fmax(sum, -0.5), 0.75) : sum, 1e-5);
+                    }
+                    give(&y);
+                    free(x);
+                    free(w);
+                    free(bias);
+                    free(add);
+                    free(old);
+                }
+            }
+        }
+    }
+}
+
+/* ---- windows ---- */
+
+static const nori__block_window windows[] = {
+    /* in, out, kernel, stride, dilation, begin */
+    {{7, 7}, {7, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {{9, 17}, {9, 17}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {{8, 22}, {6, 20}, {3, 3}, {1, 1}, {1, 1}, {0, 0}},
+    {{11, 15}, {6, 8}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
+    {{14, 14}, {7, 7}, {3, 3}, {2, 2}, {1, 1}, {0, 0}}, /* pads after only */
+    {{14, 14}, {14, 14}, {5, 5}, {1, 1}, {1, 1}, {2, 2}},
+    {{13, 19}, {7, 10}, {5, 5}, {2, 2}, {1, 1}, {2, 2}},
+    {{5, 3}, {5, 3}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {{2, 1}, {2, 1}, {5, 5}, {1, 1}, {1, 1}, {2, 2}},
+    {{6, 5}, {6, 5}, {3, 3}, {1, 1}, {2, 2}, {2, 2}},
+    {{9, 9}, {9, 9}, {7, 7}, {1, 1}, {1, 1}, {3, 3}},
+    {{9, 9}, {4, 3}, {2, 4}, {2, 3}, {1, 1}, {0, 1}},
+    {{6, 12}, {6, 12}, {1, 3}, {1, 1}, {1, 1}, {0, 1}},
+    {{6, 12}, {6, 12}, {3, 1}, {1, 1}, {1, 1}, {1, 0}},
+};
+
+/* Where kernel position t of output (h, w) looks; false: into pads. */
+static bool looks(const nori__block_window *g, size_t h, size_t w, size_t t, size_t *at)
+{
+    int64_t r = (int64_t)(h * g->stride[0] + t / g->kernel[1] * g->dilation[0]) - (int64_t)g->begin[0];
+    int64_t s = (int64_t)(w * g->stride[1] + t % g->kernel[1] * g->dilation[1]) - (int64_t)g->begin[1];
+    *at = (size_t)(r * (int64_t)g->in[1] + s);
+    return r >= 0 && s >= 0 && r < (int64_t)g->in[0] && s < (int64_t)g->in[1];
+}
+
+static void depthwise(void **state)
+{
+    (void)state;
+    EACH_LEVEL(k) {
+        for (size_t i = 0; i < NORI__COUNT(windows); i++) {
+            const nori__block_window *g = &windows[i];
+            size_t c = k->block, taps = g->kernel[0] * g->kernel[1], n = g->out[0] * g->out[1];
+            float *x = floats(g->in[0] * g->in[1] * c), *w = floats(taps * c), *bias = floats(c);
+            float *add = floats(n * c);
+            nori__block_finish f = {.bias = bias, .add = i % 2 ? add : NULL, .clamp = i % 3 == 0,
+                                    .low = -1, .high = 1};
+            buffer y = take(n * c * sizeof(float), 4);
+            size_t middle = g->out[0] / 2; /* in two calls */
+            k->f32_block_depthwise(g, 0, middle, x, w, y.p, &f);
+            f.add = f.add ? f.add + middle * g->out[1] * c : NULL;
+            k->f32_block_depthwise(g, middle, g->out[0], x, w,
+                                   (float *)y.p + middle * g->out[1] * c, &f);
+            for (size_t o = 0; o < n * c; o++) {
+                double sum = bias[o % c] + (i % 2 ? (double)add[o] : 0);
+                for (size_t t = 0; t < taps; t++) {
+                    size_t at;
+                    if (looks(g, o / c / g->out[1], o / c % g->out[1], t, &at)) {
+                        sum += (double)x[at * c + o % c] * w[t * c + o % c];
+                    }
+                }
+                near(((float *)y.p)[o], f.clamp ? fmin(fmax(sum, -1), 1) : sum, 1e-5);
+            }
+            give(&y);
+            free(x);
+            free(w);
+            free(bias);
+            free(add);
+        }
+    }
+}
+
+static void pools(void **state)
+{
+    (void)state;
+    EACH_LEVEL(k) {
+        for (size_t i = 0; i < NORI__COUNT(windows); i++) {
+            const nori__block_window *g = &windows[i];
+            size_t c = k->block, taps = g->kernel[0] * g->kernel[1];
+            float *x = floats(g->in[0] * g->in[1] * c), *divide = floats(g->out[1]);
+            x[c] = NAN;
+            for (size_t j = 0; j < g->out[1]; j++) {
+                divide[j] = 2 + divide[j];
+            }
+            for (size_t row = 0; row < g->out[0]; row++) {
+                for (int max = 0; max < 2; max++) {
+                    buffer y = take(g->out[1] * c * sizeof(float), 4);
+                    k->f32_block_pool(g, max != 0, row, x, y.p, divide);
+                    for (size_t o = 0; o < g->out[1] * c; o++) {
+                        double best = -INFINITY, sum = 0;
+                        for (size_t t = 0; t < taps; t++) {
+                            size_t at;
+                            if (looks(g, row, o / c, t, &at)) {
+                                double v = x[at * c + o % c];
+                                best = isnan(v) || isnan(best) ? NAN : fmax(best, v);
+                                sum += v;
+                            }
+                        }
+                        near(((float *)y.p)[o], max ? best : sum / (double)divide[o / c], 1e-5);
+                    }
+                    give(&y);
+                }
+            }
+            free(x);
+            free(divide);
+        }
+        for (size_t n = 1; n < 40; n++) {
+            size_t c = k->block;
+            float *x = floats(n * c), *scale = floats(c);
+            buffer y = take(n * c * sizeof(float), 4), sum = take(c * sizeof(float), 4);
+            k->f32_block_scale(n, x, scale, y.p);
+            k->f32_block_sum(n, x, sum.p);
+            for (size_t l = 0; l < c; l++) {
+                double want = 0;
+                for (size_t p = 0; p < n; p++) {
+                    want += (double)x[p * c + l];
+                    near(((float *)y.p)[p * c + l], (double)x[p * c + l] * scale[l], 1e-6);
+                }
+                near(((float *)sum.p)[l], want, 1e-5);
+            }
+            give(&y);
+            give(&sum);
+            free(x);
+            free(scale);
+        }
+    }
+}
+
+/* ---- Winograd ---- */
+
+/* B' and A' of F(4 x 4, 3 x 3). */
+static const double to_v[6][6] = {{4, 0, -5, 0, 1, 0},  {0, -4, -4, 1, 1, 0}, {0, 4, -4, -1, 1, 0},
+                                  {0, -2, -1, 2, 1, 0}, {0, 2, -1, -2, 1, 0}, {0, 4, 0, -5, 0, 1}};
+static const double to_y[4][6] = {
+    {1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}};
+
+static void winograd(void **state)
+{
+    (void)state;
+    EACH_LEVEL(k) {
+        size_t c = k->block, row = 9 * c, step = 3 * c + 1;
+        for (size_t r0 = 0; r0 < 3; r0++) {
+            for (size_t r1 = 4; r1 < 7; r1++) {
+                nori__block_patch p = {{r0, r1}, {2 - r0, 10 - r1}};
+                size_t cols = p.col[1] - p.col[0];
+                float *x = floats((r1 - r0 - 1) * row + cols * c);
+                buffer v = take((35 * step + c) * sizeof(float), 4);
+                k->f32_winograd_in(x, row, &p, v.p, step);
+                for (size_t i = 0; i < 36 * c; i++) {
+                    size_t t = i / c;
+                    double want = 0;
+                    for (size_t h = r0; h < r1; h++) {
+                        for (size_t w = p.col[0]; w < p.col[1]; w++) {
+                            want += to_v[t / 6][h] * to_v[t % 6][w] *
+                                    (double)x[(h - r0) * row + (w - p.col[0]) * c + i % c];
+                        }
+                    }
+                    near(((float *)v.p)[t * step + i % c], want, 1e-5);
+                }
+                give(&v);
+                free(x);
+            }
+        }
+        for (size_t rows = 1; rows <= 4; rows++) {
+            for (size_t cols = 1; cols <= 4; cols++) {
+                size_t used = (rows - 1) * row + cols * c;
+                float *m = floats(35 * step + c), *bias = floats(c), *add = floats(used);
+                nori__block_finish f = {.bias = bias, .add = rows % 2 ? add : NULL,
+                                        .clamp = cols == 3, .low = -1, .high = 0.5f};
+                buffer y = take(used * sizeof(float), 4);
+                k->f32_winograd_out(m, step, rows, cols, y.p, row, &f);
+                for (size_t o = 0; o < rows * cols * c; o++) {
+                    size_t h = o / c / cols, w = o / c % cols, at = h * row + w * c + o % c;
+                    double want = bias[o % c];
+                    for (size_t t = 0; t < 36; t++) {
+                        want += to_y[h][t / 6] * to_y[w][t % 6] * (double)m[t * step + o % c];
+                    }
+                    want += f.add ? add[at] : 0;
+                    near(((float *)y.p)[at], f.clamp ? fmin(fmax(want, -1), 0.5) : want, 1e-5);
+                }
+                give(&y);
+                free(m);
+                free(bias);
+                free(add);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    levels_fill();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiles),
+        cmocka_unit_test(depthwise),
+        cmocka_unit_test(pools),
+        cmocka_unit_test(winograd),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

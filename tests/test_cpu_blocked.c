@@ -1,0 +1,305 @@
+/* test_cpu_blocked.c: small convolutional networks on the cpu provider's channel blocks against the
+ * reference provider: every form of convolution, what follows them, what must stay plain; the same
+ * bits for 1, 2 and 5 threads. Runs at each level (NORI_CPU). */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "make_model.h"
+#include "nori/nori.h"
+#include "ops/resolve.h"
+#include "providers/cpu/cpu_kernels.h"
+
+/* Nodes are "Op key=value ...:inputs:outputs". Convolutions make their weights (key w) and, unless
+ * b=0, bias. Blocked: operators left after the rewrite ("" is not looked at: they depend on the
+ * block). */
+typedef struct net {
+    const char *what, *input;
+    const char *nodes[10];
+    const char *outputs, *blocked;
+} net;
+
+static const net nets[] = {
+    {"image", "1 3 17 19", {"Conv w=10x3x3x3 s=2 p=1:x:y"}, "y", "BlockedConv Unblock"},
+    {"image, large kernel", "2 3 30 29", {"Conv w=20x3x7x7 s=2 p=3:x:a", "Relu:a:b", "MaxPool k=3 s=2 p=1:b:y"},
+     "y", "BlockedConv BlockedPool Unblock"},
+    {"image, no pads", "1 1 9 9", {"Conv w=4x1x3x3:x:y"}, "y", "BlockedConv Unblock"},
+    {"pointwise", "2 33 7 7", {"Conv w=50x33x1x1:x:a", "Sigmoid:a:y"}, "y", "Block BlockedConv Unblock"},
+    {"pointwise, deep", "1 700 3 5", {"Conv w=19x700x1x1:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"pointwise, wide", "1 16 60 61", {"Conv w=16x16x1x1:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"pointwise with stride", "1 20 9 8", {"Conv w=35x20x1x1 s=2:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"pointwise with pads", "1 8 5 5", {"Conv w=9x8x1x1 p=1:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"direct", "1 24 7 7", {"Conv w=40x24x3x3 p=1:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"direct, strided", "1 24 15 14", {"Conv w=40x24x3x3 p=1 s=2:x:a", "Clip:a low high:y"}, "y",
+     "Block BlockedConv Unblock"},
+    {"direct, dilated", "1 18 11 12", {"Conv w=9x18x3x3 p=2 d=2:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"direct, wide", "1 5 70 64", {"Conv w=33x5x5x3 p=1:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"direct, deep", "1 300 5 6", {"Conv w=16x300x3x3 p=1:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"window larger than the map", "1 6 2 2", {"Conv w=7x6x3x3 p=2:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"winograd", "1 32 16 16", {"Conv w=32x32x3x3 p=1:x:a", "Relu:a:y"}, "y", "Block BlockedConv Unblock"},
+    {"winograd, odd sizes", "2 19 21 14", {"Conv w=37x19x3x3 p=1:x:a", "HardSwish:a:y"}, "y",
+     "Block BlockedConv Unblock"},
+    {"winograd, no pads", "1 16 30 27", {"Conv w=16x16x3x3:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"winograd, more pads", "1 16 14 13", {"Conv w=48x16x3x3 p=2:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"groups of whole blocks", "1 64 9 9", {"Conv w=64x32x3x3 p=1 g=2:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"groups within blocks", "1 16 9 9", {"Conv w=64x4x3x3 p=1 g=4:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"groups across blocks", "1 12 9 9", {"Conv w=15x4x3x3 p=1 g=3:x:y"}, "y", "Conv"},
+    {"depthwise", "1 21 14 14", {"Conv w=21x1x3x3 p=1 g=21:x:a", "Relu:a:y"}, "y", "Block BlockedConv Unblock"},
+    {"depthwise, strided", "2 17 15 18", {"Conv w=17x1x5x5 p=2 s=2 g=17:x:a", "Sigmoid:a:y"}, "y",
+     "Block BlockedConv Unblock"},
+    {"depthwise, multiplied", "1 8 9 9", {"Conv w=16x1x3x3 p=1 g=8:x:y"}, "y", "Conv"},
+    {"inverted residual", "1 16 12 13",
+     {"Conv w=48x16x1x1:x:a", "Clip:a low high:b", "Conv w=48x1x3x3 p=1 g=48:b:c", "Clip:c low high:d",
+      "Conv w=16x48x1x1:d:e", "Add:e x:y"}, "y", "Block BlockedConv BlockedConv BlockedConv Unblock"},
+    {"squeeze and excite", "2 24 9 8",
+     {"Conv w=24x24x3x3 p=1:x:a", "GlobalAveragePool:a:m", "Conv w=6x24x1x1:m:n", "Relu:n:o",
+      "Conv w=24x6x1x1:o:q", "HardSigmoid:q:r", "Mul:a r:s", "Mul:r a:t", "Add:s t:y"}, "y",
+     "Block BlockedConv BlockedMean BlockedConv BlockedConv BlockedScale BlockedScale Add Unblock"},
+    {"residual, winograd", "1 16 13 15", {"Conv w=16x16x3x3 p=1:x:a", "Add:x a:b", "Relu:b:y"}, "y",
+     "Block BlockedConv Unblock"},
+    {"two readers", "1 8 6 6", {"Conv w=8x8x3x3 p=1:x:a", "Neg:a:b", "Softmax:a:c", "Add:b c:y"}, "y a",
+     "Block BlockedConv Unblock Neg Unblock Softmax Add"},
+    {"concat of whole blocks", "1 16 6 6",
+     {"Conv w=32x16x1x1:x:a", "Conv w=16x16x3x3 p=1:x:b", "Conv w=5x16x1x1:x:c", "Concat axis=1:a b c:d",
+      "Conv w=8x53x1x1:d:y"}, "y",
+     "Block BlockedConv BlockedConv BlockedConv Concat BlockedConv Unblock"},
+    {"concat across blocks", "1 16 6 6",
+     {"Conv w=18x16x1x1:x:a", "Conv w=16x16x1x1:x:b", "Concat axis=-3:a b:y"}, "y",
+     "Block BlockedConv Unblock BlockedConv Unblock Concat"},
+    {"pools", "1 20 11 10",
+     {"Conv w=20x20x1x1:x:a", "AveragePool k=3 s=2 p=1:a:b", "AveragePool k=2 s=1 p=1 all=1:b:c",
+      "MaxPool k=2 s=2:c:y"}, "y", "Block BlockedConv BlockedPool BlockedPool BlockedPool Unblock"},
+    {"elementwise", "1 10 5 5",
+     {"Conv w=10x10x1x1:x:a", "Mul:a half:b", "Tanh:b:c", "Max:c a:d", "Sub:half d:e", "Abs:e:f",
+      "LeakyRelu:f:y"}, "y", "Block BlockedConv Mul Tanh Max Sub Abs LeakyRelu Unblock"},
+    {"a row added", "1 10 5 5", {"Conv w=10x10x1x1:x:a", "Add:a row:y"}, "y", "Block BlockedConv Unblock Add"},
+    {"empty batch", "0 8 6 6", {"Conv w=8x8x3x3 p=1:x:a", "MaxPool k=2 s=2:a:y"}, "y",
+     "Block BlockedConv BlockedPool Unblock"},
+    {"no pads, dense", "1 3 8 8", {"Conv w=4x3x1x1:x:y"}, "y", "BlockedConv Unblock"},
+};
+
+static void floats(make *m, const char *name, const char *shape, float scale)
+{
+    nori__pb_tensor *t = MAKE_ADD(m, m->graph.initializers);
+    int64_t count = 1;
+    uint32_t seed = (uint32_t)strlen(shape) * 77 + (uint8_t)name[0];
+    t->name = make_str(m, name);
+    t->data_type = NORI_FLOAT;
+    for (char *end; *shape; shape = *end ? end + 1 : end) {
+        int64_t d = strtoll(shape, &end, 10);
+        *MAKE_ADD(m, t->dims) = d;
+        count *= d;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        seed = seed * 1664525 + 1013904223;
+        *MAKE_ADD(m, t->floats) = ((float)(seed >> 8) / 8388608.0f - 1) * scale;
+    }
+}
+
+static const char *key(const char *text, char letter)
+{
+    const char *at = strchr(text, ' ');
+    for (; at; at = strchr(at + 1, ' ')) {
+        if (at[1] == letter && at[2] == '=') {
+            return at + 3;
+        }
+    }
+    return NULL;
+}
+
+static int64_t number(const char *text, char letter, int64_t otherwise)
+{
+    const char *at = key(text, letter);
+    return at ? strtoll(at, NULL, 10) : otherwise;
+}
+
+static void attributes(make *m, nori__pb_node *n, const char *text, bool conv)
+{
+    int64_t p = number(text, 'p', 0), s = number(text, 's', 1), d = number(text, 'd', 1);
+    int64_t pads[4] = {p, p, p, p}, strides[2] = {s, s}, dilations[2] = {d, d};
+    int64_t kernel[2] = {number(text, 'k', 0), number(text, 'k', 0)};
+    if (conv || kernel[0] > 0) {
+        make_attr_ints(m, n, "pads", 4, pads);
+        make_attr_ints(m, n, "strides", 2, strides);
+    }
+    if (conv) {
+        make_attr_ints(m, n, "dilations", 2, dilations);
+        make_attr_int(m, n, "group", number(text, 'g', 1));
+    } else if (kernel[0] > 0) {
+        make_attr_ints(m, n, "kernel_shape", 2, kernel);
+    }
+    if (strstr(text, " all=1")) {
+        make_attr_int(m, n, "count_include_pad", 1);
+    }
+    if (strstr(text, " axis=")) {
+        make_attr_int(m, n, "axis", strtoll(strstr(text, " axis=") + 6, NULL, 10));
+    }
+}
+
+static void add_node(make *m, const char *spec)
+{
+    char text[128], name[32], all[96], weight[32], bias[32], shape[32];
+    snprintf(text, sizeof(text), "%s", spec);
+    char *in = strchr(text, ':'), *out = strrchr(text, ':');
+    *in++ = *out++ = 0;
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, " "), text);
+    bool conv = nori__same(name, "Conv");
+    snprintf(all, sizeof(all), "%s", in);
+    if (conv) {
+        const char *w = key(text, 'w');
+        snprintf(weight, sizeof(weight), "w_%s", out);
+        snprintf(bias, sizeof(bias), "b_%s", out);
+        snprintf(all, sizeof(all), "%s %s %s", in, weight, bias);
+        snprintf(shape, sizeof(shape), "%.*s", (int)strcspn(w, " "), w);
+        char *rest;
+        double taps = 1;
+        strtoll(shape, &rest, 10);
+        for (char *at = rest; *at;) {
+            taps *= (double)strtoll(at + 1, &at, 10);
+        }
+        floats(m, weight, shape, (float)(1 / sqrt(taps)));
+        *rest = 0;
+        floats(m, bias, shape, 0.5f);
+    }
+    attributes(m, make_node(m, &m->graph, "", name, name, all, out), text, conv);
+}
+
+static void build(make *m, const net *c)
+{
+    make_begin(m, 18);
+    make_input(m, &m->graph, "x", NORI_FLOAT, c->input);
+    floats(m, "low", "", 0.3f);
+    floats(m, "high", "", -0.9f);
+    m->graph.initializers.items[0].floats.items[0] = -0.2f;
+    m->graph.initializers.items[1].floats.items[0] = 0.6f;
+    floats(m, "half", "", 0.5f);
+    floats(m, "row", "5", 1);
+    for (size_t i = 0; c->nodes[i]; i++) {
+        add_node(m, c->nodes[i]);
+    }
+    for (const char *at = c->outputs; *at; at += *at == ' ') {
+        char name[16];
+        size_t n = strcspn(at, " ");
+        snprintf(name, sizeof(name), "%.*s", (int)n, at);
+        make_output(m, &m->graph, name, NORI_FLOAT, NULL);
+        at += n;
+    }
+}
+
+static void check_nodes(make *m, const net *c)
+{
+    nori__ir *ir = make_ir(m);
+    nori_error err = {0};
+    char found[256] = "";
+    size_t used = 0;
+    nori__resolve(ir);
+    assert_int_equal(nori__infer_graph(ir, &err), NORI_OK);
+    assert_int_equal(nori__cpu_rewrite(ir, &err), NORI_OK);
+    assert_int_equal(nori__ir_verify(ir, &err), NORI_OK);
+    for (nori__node *n = ir->main->first; n; n = n->next) {
+        used += (size_t)snprintf(found + used, sizeof(found) - used, "%s%s", used ? " " : "",
+                                 n->op_type);
+    }
+    if (!nori__same(found, c->blocked)) {
+        print_error("%s:\n", c->what);
+    }
+    assert_string_equal(found, c->blocked);
+    assert_int_equal(nori__infer_graph(ir, &err), NORI_OK);
+    nori__ir_free(ir);
+}
+
+static void run(make *m, const char *providers, int level, int threads, const nori_tensor *x,
+                nori_tensor **out, size_t n_out)
+{
+    nori__text bytes;
+    nori_model *model = NULL;
+    nori_session *session = NULL;
+    nori_session_options options;
+    nori_error err = {0};
+    nori__text_init(&bytes, &nori__malloc);
+    assert_int_equal(nori__pb_write_model(&m->model, &bytes, &err), NORI_OK);
+    nori_session_options_default(&options);
+    options.providers = providers;
+    options.level = level;
+    options.threads = threads;
+    assert_int_equal(nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, &err),
+                     NORI_OK);
+    nori_status status = nori_session_create(model, &options, &session, &err);
+    status = status == NORI_OK ? nori_session_run(session, &x, 1, out, n_out, &err) : status;
+    if (status != NORI_OK) {
+        print_error("%s: %s\n", err.where, err.message);
+    }
+    assert_int_equal(status, NORI_OK);
+    nori_session_free(session);
+    nori_model_free(model);
+    nori__text_free(&bytes);
+}
+
+static nori_tensor *input_of(const net *c)
+{
+    int64_t dims[NORI_MAX_RANK];
+    int rank = 0;
+    char *end = NULL;
+    for (const char *at = c->input; *at; at = *end ? end + 1 : end) {
+        dims[rank++] = strtoll(at, &end, 10);
+    }
+    nori_tensor *x = NULL;
+    assert_int_equal(nori_tensor_create(NULL, NORI_FLOAT, rank, dims, &x, NULL), NORI_OK);
+    for (int64_t i = 0; i < x->count; i++) {
+        ((float *)x->data)[i] = (float)(i * 37 % 101) / 50.0f - 1;
+    }
+    return x;
+}
+
+static void networks(void **state)
+{
+    static const int threads[] = {1, 2, 5};
+    (void)state;
+    for (size_t i = 0; i < NORI__COUNT(nets); i++) {
+        make m;
+        build(&m, &nets[i]);
+        /* What depends on the block (of 4, 8 or 16 channels) is written for all of them. */
+        check_nodes(&m, &nets[i]);
+        nori_tensor *x = input_of(&nets[i]), *want[2] = {0}, *first[2] = {0};
+        size_t n_out = strchr(nets[i].outputs, ' ') ? 2 : 1;
+        run(&m, "reference", 0, 1, x, want, n_out);
+        for (size_t t = 0; t < NORI__COUNT(threads); t++) {
+            nori_tensor *got[2] = {0};
+            run(&m, "cpu", 2, threads[t], x, got, n_out);
+            for (size_t o = 0; o < n_out; o++) {
+                assert_int_equal(got[o]->count, want[o]->count);
+                for (int64_t e = 0; e < got[o]->count; e++) {
+                    double a = nori__tensor_get_f64(got[o], e), b = nori__tensor_get_f64(want[o], e);
+                    if (!(fabs(a - b) <= 2e-5 * fmax(1, fabs(b)))) {
+                        print_error("%s: element %d is %g, expected %g\n", nets[i].what, (int)e, a, b);
+                    }
+                    assert_true(fabs(a - b) <= 2e-5 * fmax(1, fabs(b)));
+                }
+                if (t == 0) {
+                    first[o] = got[o];
+                    continue;
+                }
+                assert_memory_equal(got[o]->data, first[o]->data, got[o]->bytes);
+                nori_tensor_free(got[o]);
+            }
+        }
+        for (size_t o = 0; o < n_out; o++) {
+            nori_tensor_free(want[o]);
+            nori_tensor_free(first[o]);
+        }
+        nori_tensor_free(x);
+        make_end(&m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(networks)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
