@@ -2,11 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inputs.h"
+#include "bench_versus.h"
 
 static const cli_option options[] = {
     CLI_INPUT_OPTIONS,
-    {"--runs", "N", "steady runs (default 20)"},
+    {"--runs", "N", "steady runs (default 20); with --versus: of a side in a round"},
+    CLI_VERSUS_OPTIONS,
     {"--profile", NULL, "tables of time by node and by operator"},
     {"--trace", "FILE", "Chrome trace of the last run (chrome://tracing, Perfetto)"},
     CLI_SESSION_OPTIONS, CLI_LOAD_OPTIONS, CLI_QUIET_OPTION, CLI_COMMON_OPTIONS,
@@ -200,6 +201,11 @@ static int measure(cli_args *args, nori_session *s, uint64_t load_ns, uint64_t c
 
 static int run(cli_args *args)
 {
+    if (cli_has(args, "--versus")) {
+        return cli_has(args, "--profile") || cli_has(args, "--trace")
+                   ? cli_usage(args, "--versus cannot be had together with --profile or --trace")
+                   : cli_bench_versus(args);
+    }
     nori_model *m = NULL;
     nori_session *s = NULL;
     uint64_t start = nori_clock_ns();
@@ -219,4 +225,5 @@ static int run(cli_args *args)
 
 const cli_verb cli_bench = {"bench", "run", "MODEL [FILE ...]",
                             "time loading, the first run and steady runs", options, run,
-                            "  nori bench model.onnx --runs 50 --profile\n"};
+                            "  nori bench model.onnx --runs 50 --profile\n"
+                            "  nori bench model.onnx --versus ort:cpu --threads 2\n"};

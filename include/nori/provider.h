@@ -83,10 +83,15 @@ NORI_API const nori_node *nori_value_producer(const nori_value *value);      /* 
 typedef struct nori_call nori_call;
 NORI_API const nori_node *nori_call_node(const nori_call *call);
 NORI_API const nori_tensor *nori_call_input(const nori_call *call, size_t index); /* or NULL */
-/* Output with type, shape and memory set; NULL when nobody wants it. */
+/* Output with type, shape and memory set; NULL when nobody wants it, or it is yet to be made. */
 NORI_API nori_tensor *nori_call_output(const nori_call *call, size_t index);
 NORI_API void *nori_call_workspace(const nori_call *call); /* of the size workspace() asked */
 NORI_API nori_error *nori_call_error(const nori_call *call);
+/* New memory as output i, where nori_call_output gave NULL; the tensor is nori's. */
+NORI_API nori_status nori_call_alloc(nori_call *call, size_t index, nori_type type, int rank,
+                                     const int64_t *dims, nori_tensor **tensor);
+/* A tensor of the caller's as output i (nori takes a reference): also sequences and maps. */
+NORI_API nori_status nori_call_set(nori_call *call, size_t index, nori_tensor *tensor);
 /* Splits [0, count) over the run's threads; see the ABI rule: results must not depend on it. */
 NORI_API void nori_call_parallel(nori_call *call, int64_t count, int64_t grain,
                                  void (*body)(void *user, int64_t begin, int64_t end, int thread),
@@ -105,24 +110,124 @@ typedef struct nori_kernel {
     void (*release)(void *state, const nori_allocator *allocator); /* NULL if prepare is */
 } nori_kernel;
 
-/* ---- providers -------------------------------------------------------------------------- */
+/* ---- execution providers ---------------------------------------------------------------- */
 
-/* An engine that computes nodes. Static storage; one struct serves all sessions. */
+/* An execution provider computes nodes: one at a time by kernels, or in parts, sets of nodes it
+ * compiles and runs as one. The model stays the same; results agree to a tolerance. What a
+ * provider does not take is asked of the next one; `reference` takes what is left.
+ *
+ * A session calls, in this order: open; describe; claim_model, and when that is not taken claim
+ * for each node; compile for each part; run for each part of each run; free_part; close. All but
+ * run come from one thread at a time. docs/add_provider.md walks through an example. */
+
+#define NORI_PROVIDER_ABI 1
+
+/* How a session opens a provider. */
+typedef struct nori_provider_open {
+    size_t size;
+    const char *options; /* what followed ':' in the provider's name ("device=1,x=y"), or "" */
+    int threads;         /* at most this many per run */
+    int level;           /* optimization, see nori_session_options */
+} nori_provider_open;
+
+/* A device and the memory it works in. Strings live until close. */
+typedef struct nori_device {
+    size_t size;
+    const char *name;      /* "NVIDIA A2", "8 cores" */
+    const char *kind;      /* cpu, gpu, npu or dsp */
+    const char *memory;    /* host: it reads nori's tensors where they lie; device: they are
+                              copied; shared: both see the same pages */
+    uint64_t memory_bytes; /* 0: not known */
+} nori_device;
+
+/* A named dimension the provider can only take in a range. */
+typedef struct nori_dim_range {
+    const char *name;
+    int64_t low, high; /* both included */
+} nori_dim_range;
+
+/* What a provider is and costs. Zeroed before describe fills it; zero costs mean free. */
+typedef struct nori_provider_info {
+    size_t size;
+    char label[64];   /* in reports, when not the provider's name: "ort:cuda" */
+    char engine[256]; /* library, version, driver: for reports */
+    const nori_device *devices;
+    size_t device_count;
+    double copy_in_fixed_ns, copy_in_bytes_per_s;   /* of one tensor into a part; 0 bytes/s: */
+    double copy_out_fixed_ns, copy_out_bytes_per_s; /* bytes cost nothing */
+    double launch_ns;                               /* of one run of one part */
+    const nori_dim_range *ranges; /* of named dimensions; others are not limited */
+    size_t range_count;
+    int serial; /* 1: a part cannot run in two threads at once; nori then takes turns */
+} nori_provider_info;
+
+/* The answer for one node or a whole model. Zeroed before the provider fills it. */
+typedef struct nori_claim {
+    size_t size;
+    int taken;
+    int static_only; /* 1: only with all sizes known before it is compiled */
+    double cost_ns;  /* of one run at the sizes known (others count as 1); 0: less than any other */
+    char reason[192]; /* why it is not taken */
+} nori_claim;
+
+/* A set of nodes to compile: no path leaves it and comes back. Its nodes, inputs and outputs are
+ * views that stay good until the part is freed. */
+typedef struct nori_part nori_part;
+NORI_API size_t nori_part_node_count(const nori_part *part);
+NORI_API const nori_node *nori_part_node(const nori_part *part, size_t index); /* in order */
+/* What it reads from outside, constants excepted, and what it must deliver. */
+NORI_API size_t nori_part_input_count(const nori_part *part);
+NORI_API const nori_value *nori_part_input(const nori_part *part, size_t index);
+NORI_API size_t nori_part_output_count(const nori_part *part);
+NORI_API const nori_value *nori_part_output(const nori_part *part, size_t index);
+/* 1: the part is the whole model as its file has it, at its own operator sets. */
+NORI_API int nori_part_is_model(const nori_part *part);
+/* The file, when the part is a whole unchanged model and came from one; else NULL. */
+NORI_API const char *nori_part_file(const nori_part *part);
+/* The part as a serialized ONNX model; good until the part is freed. Data in external files is
+ * named, not held, by a whole model. */
+NORI_API nori_status nori_part_onnx(nori_part *part, const void **bytes, size_t *size,
+                                    nori_error *error);
+/* Sizes that were fixed by name for this session; 0 past the last. */
+NORI_API int nori_part_fixed_dim(const nori_part *part, size_t index, const char **name,
+                                 int64_t *value);
+
+/* Static storage; one struct serves all sessions. A shared object is a provider when it exports
+ *     const nori_provider *nori_provider_entry(int abi);
+ * which gives NULL when it cannot serve NORI_PROVIDER_ABI. */
 typedef struct nori_provider {
     size_t size;
     const char *name;        /* as the user writes it: "cpu" */
     const char *description; /* one line */
-    /* May be NULL. Called once a session; options is what followed ':' in the provider's name, or
-     * "". Errors say which library, symbol, version or driver is missing. */
-    nori_status (*open)(const char *options, void **self, nori_error *error);
+    /* May be NULL. Called once a session. Errors (UNAVAILABLE) say which library, symbol, version
+     * or driver is missing. */
+    nori_status (*open)(const nori_provider_open *how, void **self, nori_error *error);
     void (*close)(void *self);
     /* The kernel for a node of the compiled graph (newest opset, types inferred), NULL: not taken.
-     * Earlier providers of the list are asked first; reference takes what is left. */
+     * May be NULL, as may all that follow; whoever has claim or claim_model also has compile, run
+     * and free_part. */
     const nori_kernel *(*kernel)(void *self, const nori_node *node);
+    nori_status (*describe)(void *self, nori_provider_info *info, nori_error *error);
+    /* For the first provider of a session: the model as its file has it, before any rewriting. */
+    nori_status (*claim_model)(void *self, const nori_part *model, nori_claim *claim,
+                               nori_error *error);
+    /* For each node of the standard graph: after the standard rewrites, before any provider's own.
+     * Newest form of the operator, types inferred as far as they can be. */
+    nori_status (*claim)(void *self, const nori_node *node, nori_claim *claim, nori_error *error);
+    /* UNSUPPORTED: the part is left to others, and the text is the reason in reports. */
+    nori_status (*compile)(void *self, nori_part *part, void **compiled, nori_error *error);
+    /* Inputs and outputs by nori_call_*, in the part's order. An output whose shape could be told
+     * beforehand has its memory; others are made here by nori_call_alloc or nori_call_set. */
+    nori_status (*run)(void *self, void *compiled, nori_call *call);
+    void (*free_part)(void *self, void *compiled);
 } nori_provider;
 
 /* Built-in providers, NULL past the last. */
 NORI_API const nori_provider *nori_provider_at(size_t index);
+/* Providers a session has open, first choice first; 0 past the last. engine is "" or says library
+ * and version. */
+NORI_API int nori_session_provider(const nori_session *session, size_t index, const char **label,
+                                   const char **engine);
 
 #ifdef __cplusplus
 }

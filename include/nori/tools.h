@@ -164,6 +164,71 @@ NORI_API nori_status nori_quant_range(nori_type type, double r_min, double r_max
 NORI_API int64_t nori_quantize_number(const nori_quant *quant, double real, int *saturated);
 NORI_API double nori_dequantize_number(const nori_quant *quant, int64_t q);
 
+/* ---- side by side ----------------------------------------------------------------------- */
+
+/* Two sessions of one model, measured in one process: same inputs, same number of threads, rounds
+ * in turns. A machine's noise then meets both sides, and the ratio of each round says more than
+ * two figures taken apart.
+ *
+ * A round is one block of runs of each side; who goes first changes from round to round. Before
+ * each block nori sleeps until the process uses no CPU (the other side's threads may spin for
+ * some milliseconds after a run, and would take the cores of this one), then runs once untimed
+ * (the other side has emptied the caches). Nothing is pinned; each side spins and sleeps as it
+ * likes while it runs. */
+typedef struct nori_versus nori_versus;
+
+typedef struct nori_versus_options {
+    size_t size;     /* sizeof, set by _default */
+    int rounds;      /* at least 7; default 9 */
+    int runs;        /* in a block; 0: as many as take block_ms, the same for both sides */
+    double block_ms; /* default 60 */
+    double atol, rtol; /* for agreement of outputs; default 1e-4, 1e-3 */
+    void (*progress)(void *user, int round, int rounds); /* NULL: none */
+    void *progress_user;
+} nori_versus_options;
+
+/* Times of one side in milliseconds. Loading is reading the model and making a session, the file
+ * in the page cache and the provider's library loaded before: the median of several. */
+typedef struct nori_versus_side {
+    char provider[64];
+    char engine[256];   /* library and version, or "" */
+    double start_ms;    /* loading the provider's library, not part of load */
+    double load_ms, load_cpu_ms; /* CPU: of all threads */
+    double first_ms, median_ms, min_ms; /* wall, of single runs */
+    double cpu_ms;      /* CPU time of a run: median of the blocks' means */
+} nori_versus_side;
+
+/* Median and quartiles, over the rounds, of first side's time / second side's time. */
+typedef struct nori_versus_ratio {
+    double median, low, high;
+} nori_versus_ratio;
+
+typedef struct nori_versus_report {
+    size_t size; /* sizeof, set by the caller */
+    int rounds, runs, loads, threads;
+    nori_versus_side side[2];
+    nori_versus_ratio wall, cpu; /* of the blocks' medians; of CPU time per run */
+    double waited_ms;            /* slept until the process was quiet, all together */
+    int agrees;                  /* 1: all outputs within tolerance */
+} nori_versus_report;
+
+NORI_API void nori_versus_options_default(nori_versus_options *options);
+/* Loads the model for both sides, several times, timed. All nodes of a side must run on the
+ * providers it names, else UNSUPPORTED. sides: two; their dims, level and threads should agree. */
+NORI_API nori_status nori_versus_open(nori_env *env, const char *path,
+                                      const nori_load_options *load,
+                                      const nori_session_options *const sides[2],
+                                      nori_versus **versus, nori_error *error);
+NORI_API nori_session *nori_versus_session(const nori_versus *versus, int side); /* borrowed */
+/* Runs the rounds. */
+NORI_API nori_status nori_versus_run(nori_versus *versus, const nori_tensor *const *inputs,
+                                     size_t input_count, const nori_versus_options *options,
+                                     nori_versus_report *report, nori_error *error);
+/* How far output index of the first side is from the second's; 0 past the last. */
+NORI_API int nori_versus_output(const nori_versus *versus, size_t index, const char **name,
+                                nori_difference *difference);
+NORI_API void nori_versus_free(nori_versus *versus);
+
 /* ---- what there is ---------------------------------------------------------------------- */
 
 /* One operator at one version as built; 0 past the last. types: of its first constrained input,

@@ -126,6 +126,7 @@ struct nori__node {
     nori__graph *graph;
     nori__node *prev, *next;
     const nori__pb_node *pb;
+    nori_part *part;       /* compiled copies: the nodes this one stands for (plan/part.h) */
 };
 
 /* ---- graphs ---- */

@@ -33,3 +33,23 @@ void nori_call_parallel(nori_call *call, int64_t count, int64_t grain,
     int threads = call->threads > 0 ? call->threads : nori__pool_threads(call->pool);
     nori__parallel_for(call->pool, threads, count, grain, body, user);
 }
+
+nori_status nori_call_alloc(nori_call *call, size_t index, nori_type type, int rank,
+                            const int64_t *dims, nori_tensor **tensor)
+{
+    *tensor = NULL;
+    if (!call->exec || index >= call->n_out) {
+        return nori__fail(call->err, NORI_ERROR_ARGUMENT, "there is no output %zu to make here",
+                          index);
+    }
+    return call->exec->alloc(call, (uint32_t)index, type, rank, dims, tensor);
+}
+
+nori_status nori_call_set(nori_call *call, size_t index, nori_tensor *tensor)
+{
+    if (!call->exec || index >= call->n_out) {
+        return nori__fail(call->err, NORI_ERROR_ARGUMENT, "there is no output %zu to set here",
+                          index);
+    }
+    return call->exec->set(call, (uint32_t)index, tensor);
+}

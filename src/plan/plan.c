@@ -1,5 +1,5 @@
 /* plan.c: from a compiled graph to steps and slots: the part that does not depend on shapes. */
-#include "plan/plan.h"
+#include "plan/part.h"
 
 typedef struct planner {
     nori__arena *arena;
@@ -76,6 +76,12 @@ static nori_status choose_kernel(planner *p, nori__step *step)
 {
     const nori__node *node = step->node;
     const nori__plan_options *o = p->options;
+    if (node->part) {
+        step->kernel = &nori__part_kernel;
+        step->provider = node->part->label;
+        step->state = node->part; /* the session frees it: the kernel has no release */
+        return NORI_OK;
+    }
     for (size_t i = 0; i < o->n_providers; i++) {
         const nori_kernel *k = o->providers[i]->kernel
                                    ? o->providers[i]->kernel(o->provider_self[i], node)

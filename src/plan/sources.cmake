@@ -1,5 +1,6 @@
 nori_sources(
     layout.c
     offsets.c
+    part.c
     plan.c
 )

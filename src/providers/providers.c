@@ -13,6 +13,7 @@ const nori_provider nori__reference_provider = {
 static const nori__builtin builtins[] = {
     {&nori__cpu_provider, nori__cpu_rewrite},
     {&nori__reference_provider, NULL},
+    {&nori__ort_provider, NULL},
 };
 
 const nori__builtin *nori__builtin_find(const char *name)

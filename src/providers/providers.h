@@ -1,4 +1,4 @@
-/* providers.h: the built-in providers. */
+/* providers.h: the built-in providers, and opening those a session asks for. */
 #ifndef NORI_PROVIDERS_PROVIDERS_H
 #define NORI_PROVIDERS_PROVIDERS_H
 
@@ -12,6 +12,28 @@ typedef struct nori__builtin {
 
 const nori__builtin *nori__builtin_find(const char *name); /* NULL: none of that name */
 
-extern const nori_provider nori__reference_provider;
+extern const nori_provider nori__reference_provider, nori__ort_provider;
+
+/* ---- open_provider.c ---- */
+
+/* A provider as a session holds it. */
+typedef struct nori__opened {
+    const nori_provider *provider; /* NULL: not open */
+    const nori__builtin *builtin;  /* NULL: from a shared object */
+    void *self, *library;
+    nori_provider_info info;
+    const char *label; /* in reports; in the arena */
+} nori__opened;
+
+/* Opens what one entry of a provider list says: "cpu", "ort:cuda:device_id=1", or the path of a
+ * shared object (it holds a '/') with options behind ':'. Errors are UNAVAILABLE with the library,
+ * symbol, version or driver that is missing, or ARGUMENT. */
+nori_status nori__provider_open(const char *spec, int threads, int level, nori__arena *arena,
+                                nori__opened *opened, nori_error *err);
+void nori__provider_close(nori__opened *opened);
+
+/* Takes the next entry from a comma-separated list, in place; NULL past the last. What follows a
+ * comma belongs to the entry before it when it is an option ("ort:cuda:a=1,b=2,cpu": two). */
+char *nori__provider_next(char **list);
 
 #endif

@@ -1,3 +1,4 @@
 nori_sources(
+    open_provider.c
     providers.c
 )

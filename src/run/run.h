@@ -5,8 +5,9 @@
 #include <stdatomic.h>
 #include <pthread.h>
 
-#include "plan/plan.h"
+#include "plan/part.h"
 #include "platform/env.h"
+#include "providers/providers.h"
 
 /* ---- models (model.c) ---- */
 
@@ -32,6 +33,7 @@ struct nori_model {
     size_t n_inputs, n_outputs;
     nori__vec warnings; /* char * in the ir's arena */
     char *producer;
+    bool changed;      /* set by whoever edits it: its file no longer says what it is */
 };
 
 const nori__ir *nori__model_ir(const nori_model *model);
@@ -87,9 +89,10 @@ struct nori_session {
     nori__plan *plan;
     uint32_t n_step_ids;
     const nori__step **steps; /* by step id, those of subgraphs among them */
-    const nori_provider **providers;
-    void **provider_self;
+    nori__opened *providers;
     size_t n_providers;
+    nori__vec parts;        /* nori_part *: what execution providers have compiled */
+    const char *model_file; /* the model as it is, or NULL */
     nori_value_info *inputs, *outputs;
     size_t n_inputs, n_outputs;
     int threads;
@@ -102,6 +105,11 @@ struct nori_session {
     void (*watch)(void *user, const char *value, const nori_tensor *tensor);
     void *watch_user;
 };
+
+/* Asks the first provider whether it takes the model as its file has it (parts.c); whole: it did,
+ * and the graph is one node now. */
+nori_status nori__give_model(nori_session *s, const nori_session_options *o, bool *whole,
+                             nori_error *err);
 
 /* Checks what a caller feeds against the declared inputs. */
 nori_status nori__check_inputs(const nori_session *session, const nori_tensor *const *inputs,

@@ -1,6 +1,4 @@
 /* session.c: compiling a model for providers, and running it. */
-#include <stdio.h>
-
 #include "ops/resolve.h"
 #include "ops/support.h"
 #include "passes/passes.h"
@@ -14,55 +12,27 @@ void nori_session_options_default(nori_session_options *options)
 
 /* ---- providers ---- */
 
-static nori_status unknown_provider(const char *name, nori_error *err)
+static nori_status add_provider(nori_session *s, const char *spec, const nori_session_options *o,
+                                nori_error *err)
 {
-    char list[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; nori_provider_at(i) && used + 1 < sizeof(list); i++) {
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
-                                 nori_provider_at(i)->name);
-    }
-    nori_status s = nori__fail(err, NORI_ERROR_UNAVAILABLE, "there is no provider \"%s\"; there are: %s",
-                               name, list);
-    nori__hint(err, "`nori doctor` shows the state of each; --fallback goes on without it");
-    return s;
-}
-
-static nori_status add_provider(nori_session *s, const char *spec, bool fallback,
-                                nori__vec *rewrites, nori_error *err)
-{
-    char name[64];
-    const char *options = strchr(spec, ':');
-    size_t n = options ? (size_t)(options - spec) : strlen(spec);
-    if (n == 0 || n >= sizeof(name)) {
-        return nori__fail(err, NORI_ERROR_ARGUMENT, "provider \"%s\": a name was expected", spec);
-    }
-    memcpy(name, spec, n);
-    name[n] = 0;
     nori_error why = {0};
-    const nori__builtin *b = nori__builtin_find(name);
-    nori_status status = b ? NORI_OK : unknown_provider(name, &why);
-    void *self = NULL;
-    if (b && b->provider->open) {
-        status = b->provider->open(options ? options + 1 : "", &self, &why);
+    nori_status status = nori__provider_open(spec, s->threads, o->level, &s->arena,
+                                             &s->providers[s->n_providers], &why);
+    if (status == NORI_OK) {
+        s->n_providers++;
+        return NORI_OK;
     }
-    if (status != NORI_OK) {
-        if (fallback) {
-            nori__env_log(s->env, NORI_LOG_WARNING, "going on without provider %s: %s", name,
-                          why.message);
-            return NORI_OK;
-        }
-        nori__fail(err, status, "%s", why.message);
-        nori__hint(err, "%s", why.hint);
-        return status;
+    if (o->fallback && status == NORI_ERROR_UNAVAILABLE) {
+        nori__env_log(s->env, NORI_LOG_WARNING, "going on without provider %s: %s", spec,
+                      why.message);
+        return NORI_OK;
     }
-    s->providers[s->n_providers] = b->provider;
-    s->provider_self[s->n_providers++] = self;
-    return nori__vec_push(rewrites, (void *)(uintptr_t)b) ? NORI_OK : nori__no_memory(err);
+    nori__fail(err, status, "%s", why.message);
+    nori__hint(err, "%s", why.hint);
+    return status;
 }
 
-static nori_status open_providers(nori_session *s, const nori_session_options *o,
-                                  nori__vec *rewrites, nori_error *err)
+static nori_status open_providers(nori_session *s, const nori_session_options *o, nori_error *err)
 {
     const char *list = o->providers ? o->providers : nori_provider_at(0)->name;
     size_t most = 1;
@@ -70,18 +40,12 @@ static nori_status open_providers(nori_session *s, const nori_session_options *o
         most += *p == ',';
     }
     s->providers = nori__arena_array(&s->arena, most, sizeof(*s->providers));
-    s->provider_self = nori__arena_array(&s->arena, most, sizeof(*s->provider_self));
-    char *text = nori__arena_text(&s->arena, list);
-    if (!s->providers || !s->provider_self || !text) {
+    char *text = nori__arena_text(&s->arena, list), *spec;
+    if (!s->providers || !text) {
         return nori__no_memory(err);
     }
-    while (text) {
-        char *comma = strchr(text, ',');
-        if (comma) {
-            *comma = 0;
-        }
-        NORI__TRY(add_provider(s, text, o->fallback, rewrites, err));
-        text = comma ? comma + 1 : NULL;
+    while ((spec = nori__provider_next(&text)) != NULL) {
+        NORI__TRY(add_provider(s, spec, o, err));
     }
     return NORI_OK;
 }
@@ -139,31 +103,20 @@ static void index_steps(nori_session *s, const nori__plan *plan)
     }
 }
 
-static nori_status compile(nori_session *s, const nori_session_options *o, nori__vec *rewrites,
-                           nori_error *err)
+static nori_status build_plan(nori_session *s, const nori_session_options *o, nori_error *err)
 {
-    NORI__TRY(open_providers(s, o, rewrites, err));
-    NORI__TRY(fix_dims(s, o, err));
-    NORI__TRY(nori__require_supported(s->ir, err));
-    NORI__TRY(nori__inline_functions(s->ir, err));
-    NORI__TRY(nori__upgrade(s->ir, err));
-    /* What callers see are the model's own inputs and outputs, with what is known of them now. */
-    s->n_inputs = s->ir->main->input_count;
-    s->n_outputs = s->ir->main->output_count;
-    NORI__TRY(nori__describe_values(&s->arena, s->ir->main->inputs, s->n_inputs, &s->inputs, err));
-    NORI__TRY(
-        nori__describe_values(&s->arena, s->ir->main->outputs, s->n_outputs, &s->outputs, err));
-    NORI__TRY(nori__passes_run(s->ir, o->level, err));
-    for (size_t i = 0; o->level >= 2 && i < rewrites->count; i++) {
-        const nori__builtin *b = rewrites->items[i];
-        if (b->rewrite) {
-            NORI__TRY(b->rewrite(s->ir, err));
-            NORI__TRY(nori__infer_graph(s->ir, err));
-        }
+    const nori_provider **list = nori__arena_array(&s->arena, s->n_providers + 1, sizeof(*list));
+    void **self = nori__arena_array(&s->arena, s->n_providers + 1, sizeof(*self));
+    if (!list || !self) {
+        return nori__no_memory(err);
+    }
+    for (size_t i = 0; i < s->n_providers; i++) {
+        list[i] = s->providers[i].provider;
+        self[i] = s->providers[i].self;
     }
     nori__plan_options po = {.allocator = s->allocator,
-                             .providers = s->providers,
-                             .provider_self = s->provider_self,
+                             .providers = list,
+                             .provider_self = self,
                              .n_providers = s->n_providers,
                              .threads = s->threads};
     NORI__TRY(nori__plan_build(&s->arena, s->ir->main, &po, &s->n_step_ids, &s->plan, err));
@@ -180,6 +133,41 @@ static nori_status compile(nori_session *s, const nori_session_options *o, nori_
         }
     }
     return NORI_OK;
+}
+
+static nori_status describe(nori_session *s, nori_error *err)
+{
+    const nori__graph *g = s->ir->main;
+    s->n_inputs = g->input_count;
+    s->n_outputs = g->output_count;
+    NORI__TRY(nori__describe_values(&s->arena, g->inputs, s->n_inputs, &s->inputs, err));
+    return nori__describe_values(&s->arena, g->outputs, s->n_outputs, &s->outputs, err);
+}
+
+static nori_status compile(nori_session *s, const nori_session_options *o, nori_error *err)
+{
+    bool whole = false;
+    NORI__TRY(open_providers(s, o, err));
+    NORI__TRY(fix_dims(s, o, err));
+    NORI__TRY(nori__give_model(s, o, &whole, err));
+    if (whole) {
+        NORI__TRY(describe(s, err));
+        return build_plan(s, o, err);
+    }
+    NORI__TRY(nori__require_supported(s->ir, err));
+    NORI__TRY(nori__inline_functions(s->ir, err));
+    NORI__TRY(nori__upgrade(s->ir, err));
+    /* What callers see are the model's own inputs and outputs, with what is known of them now. */
+    NORI__TRY(describe(s, err));
+    NORI__TRY(nori__passes_run(s->ir, o->level, err));
+    for (size_t i = 0; o->level >= 2 && i < s->n_providers; i++) {
+        const nori__builtin *b = s->providers[i].builtin;
+        if (b && b->rewrite) {
+            NORI__TRY(b->rewrite(s->ir, err));
+            NORI__TRY(nori__infer_graph(s->ir, err));
+        }
+    }
+    return build_plan(s, o, err);
 }
 
 nori_status nori_session_create(const nori_model *model, const nori_session_options *options,
@@ -206,13 +194,12 @@ nori_status nori_session_create(const nori_model *model, const nori_session_opti
     s->watch_user = o.watch_user;
     nori__arena_init(&s->arena, a);
     pthread_mutex_init(&s->lock, NULL);
-    nori__vec rewrites;
-    nori__vec_init(&rewrites, a);
+    nori__vec_init(&s->parts, a);
+    s->model_file = model->source->path[0] && !model->changed ? model->source->path : NULL;
     nori_status status = nori__ir_copy(model->ir, &s->ir, err);
     if (status == NORI_OK) {
-        status = compile(s, &o, &rewrites, err);
+        status = compile(s, &o, err);
     }
-    nori__vec_free(&rewrites);
     if (status != NORI_OK) {
         nori_session_free(s);
         return status;
@@ -240,10 +227,12 @@ void nori_session_free(nori_session *s)
     }
     free_contexts(s, s->idle);
     nori__plan_close(s->plan, s->allocator);
+    for (size_t i = 0; i < s->parts.count; i++) {
+        nori__part_free(s->parts.items[i]);
+    }
+    nori__vec_free(&s->parts);
     for (size_t i = 0; i < s->n_providers; i++) {
-        if (s->providers[i]->close) {
-            s->providers[i]->close(s->provider_self[i]);
-        }
+        nori__provider_close(&s->providers[i]);
     }
     nori__ir_free(s->ir);
     nori__arena_free(&s->arena);

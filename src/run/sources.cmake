@@ -2,5 +2,6 @@ nori_sources(
     feed.c
     frame.c
     model.c
+    parts.c
     session.c
 )

@@ -1,0 +1,6 @@
+nori_sources(
+    ort_library.c
+    ort_options.c
+    ort_provider.c
+    ort_value.c
+)

@@ -1,0 +1,4 @@
+nori_sources(
+    versus.c
+    versus_load.c
+)

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Execution providers as users meet them: named ones that cannot be had, --fallback, side by side."""
+import json
+import os
+import sys
+import unittest
+
+import case
+
+sys.path.insert(0, os.path.join(case.SOURCE, "tests"))
+import ort_library  # noqa: E402
+
+DIGITS = os.path.join(case.DIGITS, "digits.onnx")
+DATA = os.path.join(case.DIGITS, "test_data_set_0")
+ORT = ort_library.find()
+NO_ORT = {"NORI_ORT_LIBRARY": ""}
+
+
+class Missing(case.Case):
+    """A provider asked for by name that cannot be had is an error that says what is missing."""
+
+    def refused(self, provider, *words, env=None):
+        r = self.nori("run", DIGITS, "--provider", provider, code=4, env=env)
+        for word in words:
+            self.assertIn(word, r.err)
+
+    def test_unknown(self):
+        self.refused("fakegpu", "fakegpu", "cpu", "reference", "--fallback")
+
+    def test_library(self):
+        self.refused("ort:cpu:lib=/nowhere/libonnxruntime.so", "/nowhere/libonnxruntime.so",
+                     "No such file")
+        self.refused("ort:cpu", "libonnxruntime.so",
+                     env={**NO_ORT, "NORI_ORT_LIBRARY": "/nowhere/libonnxruntime.so"})
+
+    def test_symbol(self):
+        with open("/proc/self/maps", encoding="utf-8") as f:
+            libc = next(line.split()[-1] for line in f if "libc.so" in line)
+        self.refused("ort:cpu:lib=" + libc, libc, "OrtGetApiBase")
+        self.refused(libc, libc, "nori_provider_entry")
+
+    def test_engine(self):
+        self.refused("ort:banana", "banana", "tensorrt")
+
+    def test_options_are_not_engines(self):
+        r = self.nori("run", DIGITS, "--provider", "cpu:x=1", code=2)
+        self.assertIn("takes no options", r.err)
+
+    def test_fallback_is_one_warning(self):
+        r = self.nori("run", DIGITS, "--test-data", DATA, "--fallback", "--provider",
+                      "ort:cpu:lib=/nowhere/x.so,spin=0,cpu")
+        self.assertEqual(r.err.count("warning"), 1)
+        self.assertIn("/nowhere/x.so", r.err)
+
+    def test_json(self):
+        r = self.nori("run", DIGITS, "--provider", "fakegpu", "--json", code=4)
+        self.assertIn("fakegpu", r.json()["error"]["message"])
+
+
+class Versus(case.Case):
+    def check(self, other, *more):
+        r = self.nori("bench", DIGITS, "--versus", other, "--rounds", "7", "--runs", "2",
+                      "--threads", "1", "--json", *more,
+                      env={"NORI_ORT_LIBRARY": ORT} if ORT else None)
+        j = r.json()
+        self.assertEqual([s["provider"] for s in j["sides"]], ["cpu", other])
+        self.assertEqual((j["threads"], j["rounds"], j["runs"]), (1, 7, 2))
+        for s in j["sides"]:
+            self.assertLessEqual(s["min_ms"], s["median_ms"])
+            self.assertGreater(s["min_ms"], 0)
+            self.assertGreater(s["load_cpu_ms"], 0)
+            self.assertGreater(s["peak_bytes"], 1 << 20)
+        for key in ("ratio", "cpu_ratio"):
+            self.assertTrue(0 < j[key]["q1"] <= j[key]["median"] <= j[key]["q3"])
+        self.assertTrue(j["agree"])
+        self.assertGreater(j["outputs"][0]["elements"], 0)
+        return j
+
+    def test_reference(self):
+        j = self.check("reference")
+        self.assertLess(j["ratio"]["median"], 1)  # kernels that are no faster than plain C
+
+    def test_disagreement_is_exit_1(self):
+        r = self.nori("bench", DIGITS, "--versus", "reference", "--rounds", "7", "--runs", "1",
+                      "--atol", "0", "--rtol", "0", "--json", code=None)
+        self.assertEqual(r.code, 0 if json.loads(r.out)["agree"] else 1)
+        self.assertFalse(json.loads(r.out)["agree"])
+
+    def test_few_rounds_are_refused(self):
+        self.nori("bench", DIGITS, "--versus", "reference", "--rounds", "3", code=2)
+        self.nori("bench", DIGITS, "--versus", "reference", "--profile", code=2)
+
+    @unittest.skipUnless(ORT, ort_library.ABSENT)
+    def test_ort(self):
+        j = self.check("ort:cpu")
+        self.assertIn("ONNX Runtime", j["sides"][1]["engine"])
+
+
+@unittest.skipUnless(ORT, ort_library.ABSENT)
+class Ort(case.Case):
+    def test_digits(self):
+        for threads in ("1", "2"):
+            self.nori("run", DIGITS, "--test-data", DATA, "--provider", "ort:cpu:spin=0",
+                      "--threads", threads, env={"NORI_ORT_LIBRARY": ORT})
+
+    def test_profile_names_it(self):
+        r = self.nori("bench", DIGITS, "--runs", "1", "--profile", "--provider", "ort:cpu",
+                      env={"NORI_ORT_LIBRARY": ORT})
+        self.assertIn("ort:cpu", r.out)
+
+    def test_engines_not_built_in(self):
+        r = self.nori("run", DIGITS, "--provider", "ort:nnapi", code=4,
+                      env={"NORI_ORT_LIBRARY": ORT})
+        self.assertIn("NnapiExecutionProvider", r.err)
+        self.assertIn("CPUExecutionProvider", r.err)
+
+    def test_unknown_option(self):
+        self.nori("run", DIGITS, "--provider", "ort:cpu:banana=1", code=2,
+                  env={"NORI_ORT_LIBRARY": ORT})
+
+
+if __name__ == "__main__":
+    case.main()
