@@ -25,6 +25,33 @@ function(nori_optional name package target pc lost)
     set(NORI_${name}_PC "${pc}" PARENT_SCOPE)
 endfunction()
 
+# nori_optional_plain(NAME HEADER LIBRARY PC LOST FOLDERS...): the same for libraries that bring no
+# CMake package; FOLDERS are subfolders the header may lie in.
+function(nori_optional_plain name header library pc lost)
+    set(NORI_WITH_${name} AUTO CACHE STRING "use ${pc}: AUTO, ON or OFF")
+    set_property(CACHE NORI_WITH_${name} PROPERTY STRINGS AUTO ON OFF)
+    set(target "")
+    set(why "turned off")
+    if(NORI_WITH_${name})
+        set(why "not found")
+        find_path(NORI_${name}_INCLUDE ${header} PATH_SUFFIXES ${ARGN})
+        find_library(NORI_${name}_LIBRARY ${library})
+        mark_as_advanced(NORI_${name}_INCLUDE NORI_${name}_LIBRARY)
+        if(NORI_${name}_INCLUDE AND NORI_${name}_LIBRARY)
+            set(target nori_with_${name})
+            add_library(${target} INTERFACE)
+            target_include_directories(${target} SYSTEM INTERFACE ${NORI_${name}_INCLUDE})
+            target_link_libraries(${target} INTERFACE ${NORI_${name}_LIBRARY})
+        elseif(NOT NORI_WITH_${name} STREQUAL "AUTO")
+            message(FATAL_ERROR "${pc} not found, but NORI_WITH_${name} is ${NORI_WITH_${name}}")
+        endif()
+    endif()
+    if(NOT target)
+        message(STATUS "${pc} ${why}: ${lost}")
+    endif()
+    set(NORI_${name}_TARGET "${target}" PARENT_SCOPE)
+endfunction()
+
 # nori_use(TARGET NAME): builds TARGET with an optional library, and tells its code so by the macro
 # NORI_WITH_<NAME>, where the library is there.
 function(nori_use user name)
@@ -35,5 +62,13 @@ function(nori_use user name)
 endfunction()
 
 nori_optional(ZLIB ZLIB ZLIB::ZLIB zlib "gzipped tensor files (.pb.gz) cannot be read")
-nori_optional(PNG PNG PNG::PNG libpng "PNG pictures cannot be inputs of `nori run`")
+nori_optional(PNG PNG PNG::PNG libpng "PNG pictures cannot be inputs of `nori run`, nor of ImageDecoder")
 nori_optional(JPEG JPEG JPEG::JPEG libjpeg "JPEG pictures cannot be inputs of `nori run`")
+
+# Libraries of operator modules (src/providers/modules).
+nori_optional_plain(TURBOJPEG turbojpeg.h turbojpeg libturbojpeg "ImageDecoder cannot decode JPEG")
+nori_optional_plain(TIFF tiffio.h tiff libtiff-4 "ImageDecoder cannot decode TIFF")
+nori_optional_plain(WEBP webp/decode.h webp libwebp "ImageDecoder cannot decode WebP")
+nori_optional_plain(OPENJPEG openjpeg.h openjp2 libopenjp2 "ImageDecoder cannot decode JPEG 2000"
+    openjpeg-2.5 openjpeg-2.4 openjpeg-2.3)
+nori_optional_plain(PCRE2 pcre2.h pcre2-8 libpcre2-8 "RegexFullMatch cannot run")

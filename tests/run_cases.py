@@ -110,7 +110,7 @@ for pack in args.packs:
                 if word == "excused":
                     excuses[folder] = text
                 lacking = word == "refused" and any(
-                    o + "," in text for o in args.without.split(",") if o)
+                    o in text for o in args.without.split(",") if o)
                 if word not in ("ok", "random", "excused") and not lacking:
                     failed += 1
                     if args.list:

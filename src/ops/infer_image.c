@@ -101,3 +101,20 @@ nori_status nori__infer_nms(nori__infer *c)
     nori__out_set(c, 0, NORI_INT64, 2, dims);
     return NORI_OK;
 }
+
+/* Bytes of a picture file to [height, width, channels], which only decoding tells. */
+nori_status nori__infer_image_decoder(nori__infer *c)
+{
+    const char *layout = nori__attr_s(c->node, "pixel_format", "RGB");
+    bool grey = nori__same(layout, "Grayscale");
+    int rank = nori__in_rank(c, 0);
+    if (!grey && !nori__same(layout, "RGB") && !nori__same(layout, "BGR")) {
+        return nori__fail(c->err, NORI_ERROR_MODEL,
+                          "pixel_format is \"%s\", expected RGB, BGR or Grayscale", layout);
+    }
+    if (rank >= 0 && rank != 1) {
+        return nori__fail(c->err, NORI_ERROR_MODEL, "input 0 has rank %d, expected 1", rank);
+    }
+    nori__out_set(c, 0, NORI_UINT8, 3, (nori__dim[]){any, any, nori__dim_of(grey ? 1 : 3)});
+    return NORI_OK;
+}

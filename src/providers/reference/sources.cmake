@@ -18,6 +18,7 @@ nori_sources(
     ref_flex.c
     ref_gather.c
     ref_gemm.c
+    ref_image.c
     ref_linear.c
     ref_loop.c
     ref_loss.c
@@ -34,12 +35,14 @@ nori_sources(
     ref_norm.c
     ref_norm_line.c
     ref_pad.c
+    ref_picture.c
     ref_pool.c
     ref_qlinear.c
     ref_quant.c
     ref_random.c
     ref_recurrent.c
     ref_reduce.c
+    ref_regex.c
     ref_resize.c
     ref_roi.c
     ref_rotary.c
