@@ -20,7 +20,9 @@ test: build
 	@ctest --test-dir $(BUILD) -LE slow --output-on-failure $(if $(VERBOSE),,--quiet -O $(BUILD)/tests.log) \
 	    && grep -E 'tests passed|Total Test' $(BUILD)/tests.log || { cat $(BUILD)/tests.log; exit 1; }
 
-test-all: build
+test-all:
+	@tools/setup.sh $$(grep -v '^#' tools/packages_all.txt)
+	@$(MAKE) --no-print-directory build
 	@ctest --test-dir $(BUILD) --output-on-failure
 
 bench: build
