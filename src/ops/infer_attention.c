@@ -1,5 +1,4 @@
-/* infer_attention.c: shapes of attention, rotary embedding and com.microsoft's transformer layers.
- */
+/* infer_attention.c: shapes of attention and rotary embedding. */
 #include "ops/families.h"
 
 static const nori__dim any = {-1, NULL};
@@ -90,51 +89,5 @@ nori_status nori__infer_flex_attention(nori__infer *c)
     }
     nori__dim dims[4] = {in_dim(c, 0, 0), in_dim(c, 0, 1), in_dim(c, 0, 2), in_dim(c, 2, 3)};
     nori__out_set(c, 0, nori__in_elem(c, 0), 4, dims);
-    return NORI_OK;
-}
-
-/* com.microsoft: input [B, S, D], weights [D, Q + K + V], bias, mask_index, past [2, B, N, P, H].
- */
-nori_status nori__infer_ms_attention(nori__infer *c)
-{
-    size_t n;
-    const int64_t *sizes = nori__attr_ints(c->node, "qkv_hidden_sizes", &n);
-    int64_t heads = nori__attr_i(c->node, "num_heads", 0);
-    nori_type elem = nori__in_elem(c, 0);
-    nori__out_elem(c, 0, elem);
-    int rank = nori__in_rank(c, 0);
-    if (rank >= 0 && rank != 3) {
-        return rank_error(c, 0, "3");
-    }
-    if (heads < 1) {
-        return nori__fail(c->err, NORI_ERROR_MODEL, "num_heads is %lld", (long long)heads);
-    }
-    nori__dim hidden = sizes && n == 3 ? nori__dim_of(sizes[2]) : part(in_dim(c, 1, 1), 3);
-    nori__dim y[3] = {in_dim(c, 0, 0), in_dim(c, 0, 1), hidden};
-    nori__out_set(c, 0, elem, 3, y);
-    if (c->node->output_count > 1) {
-        nori__dim total = nori__has_in(c, 4) ? sum(in_dim(c, 4, 3), y[1]) : y[1];
-        nori__dim p[5] = {nori__dim_of(2), y[0], nori__dim_of(heads), total, part(hidden, heads)};
-        nori__out_set(c, 1, elem, 5, p);
-    }
-    return NORI_OK;
-}
-
-/* com.microsoft: input_ids [B, S], segment_ids, word, position, segment embeddings, gamma, ... */
-nori_status nori__infer_ms_embed_layer_norm(nori__infer *c)
-{
-    nori_type elem = nori__in_elem(c, 2);
-    int rank = nori__in_rank(c, 0);
-    if (rank >= 0 && rank != 2) {
-        return rank_error(c, 0, "2");
-    }
-    nori__dim y[3] = {in_dim(c, 0, 0), in_dim(c, 0, 1), in_dim(c, 2, 1)};
-    nori__out_set(c, 0, elem, 3, y);
-    if (c->node->output_count > 1) {
-        nori__out_set(c, 1, NORI_INT32, 1, y);
-    }
-    if (c->node->output_count > 2) {
-        nori__out_set(c, 2, elem, 3, y);
-    }
     return NORI_OK;
 }

@@ -20,6 +20,7 @@ nori_sources(
     infer_ml.c
     infer_move.c
     infer_ms.c
+    infer_ms_attention.c
     infer_norm.c
     infer_pad.c
     infer_pool.c

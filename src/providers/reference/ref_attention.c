@@ -54,10 +54,10 @@ static double round_to(double v, nori_type precision)
     return precision == NORI_BFLOAT16 ? (double)nori__bf16_to_f32(nori__f32_to_bf16((float)v)) : v;
 }
 
-/* Scores to probabilities in place. */
-static void softmax(const nori__attention *a, int64_t n, bool forbidden, double *s)
+/* Scores of head h to probabilities in place. */
+static void softmax(const nori__attention *a, int64_t h, int64_t n, bool forbidden, double *s)
 {
-    double most = -INFINITY, sum = 0;
+    double most = a->sinks ? a->sinks[h] : -INFINITY, sum;
     for (int64_t j = 0; j < n; j++) {
         s[j] = round_to(s[j], a->precision);
         most = s[j] > most || s[j] != s[j] ? s[j] : most;
@@ -66,6 +66,7 @@ static void softmax(const nori__attention *a, int64_t n, bool forbidden, double 
         memset(s, 0, (size_t)n * sizeof *s);
         return;
     }
+    sum = a->sinks ? exp(a->sinks[h] - most) : 0;
     for (int64_t j = 0; j < n; j++) {
         s[j] = exp(s[j] - most);
         sum += s[j];
@@ -105,12 +106,12 @@ static void one_query(const nori__attention *a, int64_t row, double *s, double *
     if (a->bias) {
         a->bias(a->user, b, h, i, bias);
         for (int64_t j = 0; j < n; j++) {
-            s[j] += bias[j];
+            s[j] = a->strict && bias[j] == -INFINITY ? -INFINITY : s[j] + bias[j];
             forbidden = forbidden && bias[j] == -INFINITY;
         }
     }
     keep(a, 2, row, n, s);
-    softmax(a, n, forbidden, s);
+    softmax(a, h, n, forbidden, s);
     keep(a, 3, row, n, s);
     double *y = at(&a->y, b, h, i);
     for (int64_t d = 0; d < a->v_size; d++) {

@@ -1,6 +1,6 @@
-/* ref_rotary.c: RotaryEmbedding. In double, rounded once; dimensions past rotary_embedding_dim are
+/* ref_rotary.c: RotaryEmbedding, that of ai.onnx and that of com.microsoft. In double, rounded once; dimensions past rotary_embedding_dim are
  * passed through. */
-#include "providers/reference/ref_nn.h"
+#include "providers/reference/ref_attention.h"
 
 typedef struct rotary {
     int64_t batch, heads, length, size, turned;
@@ -8,7 +8,8 @@ typedef struct rotary {
     bool interleaved;
 } rotary;
 
-static nori_status read_shape(nori_call *call, rotary *r)
+/* heads: of an input of rank 3. */
+static nori_status read_shape(nori_call *call, int64_t heads, rotary *r)
 {
     NORI__TRY(nori__nn_need(call, 0, "X", -1));
     NORI__TRY(nori__nn_need(call, 1, "cos_cache", -1));
@@ -18,7 +19,7 @@ static nori_status read_shape(nori_call *call, rotary *r)
         return nori__nn_type_error(call, 0);
     }
     bool flat = x->rank == 3;
-    r->heads = flat ? nori__attr_i(call->node, "num_heads", 0) : x->dims[1];
+    r->heads = flat ? heads : x->dims[1];
     if (flat && (r->heads < 1 || x->dims[2] % r->heads != 0)) {
         return nori__fail(call->err, NORI_ERROR_DATA, "%lld values do not divide into %lld heads",
                           (long long)x->dims[2], (long long)r->heads);
@@ -50,24 +51,25 @@ static int64_t cache_row(const nori_call *call, const rotary *r, int64_t b, int6
     return row >= 0 && row < rows ? row : -1;
 }
 
-static void turn(const rotary *r, const double *x, const double *cosines, const double *sines,
-                 double *y)
+void nori__rotary_turn(int64_t turned, int64_t size, bool interleaved, const double *x,
+                       const double *cosines, const double *sines, double *y)
 {
-    int64_t half = r->turned / 2;
+    int64_t half = turned / 2;
     for (int64_t i = 0; i < half; i++) {
-        int64_t a = r->interleaved ? 2 * i : i, b = r->interleaved ? 2 * i + 1 : i + half;
-        y[a] = cosines[i] * x[a] - sines[i] * x[b];
-        y[b] = sines[i] * x[a] + cosines[i] * x[b];
+        int64_t a = interleaved ? 2 * i : i, b = interleaved ? 2 * i + 1 : i + half;
+        double xa = x[a], xb = x[b];
+        y[a] = cosines[i] * xa - sines[i] * xb;
+        y[b] = sines[i] * xa + cosines[i] * xb;
     }
-    for (int64_t i = r->turned; i < r->size; i++) {
+    for (int64_t i = turned; i < size; i++) {
         y[i] = x[i];
     }
 }
 
-static nori_status rotary_embedding(nori_call *call)
+static nori_status rotary_with(nori_call *call, int64_t heads)
 {
     rotary r = {0};
-    NORI__TRY(read_shape(call, &r));
+    NORI__TRY(read_shape(call, heads, &r));
     const nori_tensor *c = call->in[1];
     int64_t half = r.turned / 2, rows = half > 0 ? c->count / half : 0;
     bool positions = nori__nn_has(call, 3);
@@ -91,14 +93,57 @@ static nori_status rotary_embedding(nori_call *call)
             }
             for (int64_t h = 0; h < r.heads; h++) {
                 int64_t at = b * r.step_batch + h * r.step_head + s * r.step_row;
-                turn(&r, x + at, cosines + row * half, sines + row * half, y + at);
+                nori__rotary_turn(r.turned, r.size, r.interleaved, x + at, cosines + row * half,
+                                  sines + row * half, y + at);
             }
         }
     }
     return NORI_OK;
 }
 
+static nori_status rotary_embedding(nori_call *call)
+{
+    return rotary_with(call, nori__attr_i(call->node, "num_heads", 0));
+}
+
 nori_status nori__ref_RotaryEmbedding(nori_call *call)
 {
     return nori__nn_double(call, 0, rotary_embedding);
+}
+
+/* com.microsoft: input, position_ids, cos_cache, sin_cache. One position is that of the first token
+ * of every sequence; without num_heads the caches' rows are half a head. */
+static nori_status ms_rotary(nori_call *call)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        NORI__TRY(nori__nn_need(call, i, "input, position_ids or cache", -1));
+    }
+    const nori_tensor *x = call->in[0], *ids = call->in[1], *cosines = call->in[2];
+    if ((x->rank != 3 && x->rank != 4) || cosines->rank < 1 || ids->type != NORI_INT64) {
+        return nori__nn_type_error(call, ids->type != NORI_INT64 ? 1 : 0);
+    }
+    int64_t heads = nori__attr_i(call->node, "num_heads", 0);
+    int64_t size = 2 * cosines->dims[cosines->rank - 1];
+    heads = heads == 0 && size > 0 && x->rank == 3 ? x->dims[2] / size : heads;
+    int64_t dims[2] = {x->dims[0], x->dims[x->rank - 2]};
+    nori_tensor *all = NULL;
+    NORI__TRY(nori__tensor_new(call->allocator, NORI_INT64, 2, dims, &all, call->err));
+    nori_status s = ids->count == 1 ? NORI_OK : nori__nn_count(call, 1, "position_ids", all->count);
+    for (int64_t i = 0; i < all->count && s == NORI_OK; i++) {
+        const int64_t *p = ids->data;
+        ((int64_t *)all->data)[i] = ids->count == 1 ? p[0] + i % dims[1] : p[i];
+    }
+    if (s == NORI_OK) {
+        const nori_tensor *in[4] = {x, cosines, call->in[3], all};
+        nori_call inner = *call;
+        inner.in = in;
+        s = rotary_with(&inner, heads);
+    }
+    nori_tensor_free(all);
+    return s;
+}
+
+nori_status nori__ref_ms_RotaryEmbedding(nori_call *call)
+{
+    return nori__nn_double(call, 0, ms_rotary);
 }

@@ -2,7 +2,6 @@ nori_sources(
     ref.c
     ref_activation.c
     ref_attention.c
-    ref_attention_ms.c
     ref_binary.c
     ref_cast.c
     ref_cast_text.c
@@ -26,6 +25,11 @@ nori_sources(
     ref_misc.c
     ref_ml.c
     ref_move.c
+    ref_ms_attention.c
+    ref_ms_embed.c
+    ref_ms_group_query.c
+    ref_ms_mask.c
+    ref_ms_multihead.c
     ref_ms_nbits.c
     ref_ms_pool.c
     ref_ms_product.c
