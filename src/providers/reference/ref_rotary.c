@@ -1,5 +1,5 @@
-/* ref_rotary.c: RotaryEmbedding, that of ai.onnx and that of com.microsoft. In double, rounded once; dimensions past rotary_embedding_dim are
- * passed through. */
+/* ref_rotary.c: RotaryEmbedding, that of ai.onnx and that of com.microsoft. In double, rounded once;
+ * dimensions past rotary_embedding_dim are passed through. */
 #include "providers/reference/ref_attention.h"
 
 typedef struct rotary {
