@@ -64,6 +64,7 @@ typedef struct cli_args {
     int n_given;
     bool json, quiet;
     nori_env *env; /* made by cli_load */
+    bool guessed;  /* free dimensions of random inputs were taken as 1 */
 } cli_args;
 
 /* The verbs, in the order of help; NULL ends (main.c). */
@@ -112,6 +113,9 @@ void cli_bytes_text(uint64_t bytes, char *out, size_t size);  /* "4.2 MB" */
 void cli_count_text(uint64_t count, char *out, size_t size);  /* "4.2 M" */
 void cli_shape(const nori_value_info *info, char *out, size_t size); /* "float32[batch,3]" */
 void cli_tensor_shape(const nori_tensor *t, char *out, size_t size);
+bool cli_is_integer(nori_type type);
+/* One element of a tensor as JSON: number (null where it is not finite), bool or text. */
+void cli_json_element(cli_json *w, const char *key, const nori_tensor *t, int64_t index);
 /* What is no tensor (a sequence, map, optional) as JSON: group_json.c. */
 void cli_json_group(cli_json *w, const char *key, const nori_tensor *t);
 const char *cli_kind_name(nori_kind kind);

@@ -1,30 +1,42 @@
 /* group_json.c: values that are no tensors as JSON: sequences as arrays, maps as objects, optionals
  * as their item or null. They nest no deeper than the model declares. */
-#include <math.h>
-
 #include "cli.h"
 
-static void entry(cli_json *w, const char *key, const nori_tensor *t, int64_t i)
+bool cli_is_integer(nori_type type)
 {
-    const void *d = nori_tensor_const_data(t);
-    switch (nori_tensor_type(t)) {
-    case NORI_STRING: {
-        const nori_string *s = (const nori_string *)d + i;
-        cli_json_bytes(w, key, s->data, s->size);
-        return;
-    }
+    switch (type) {
+    case NORI_UINT8:
+    case NORI_INT8:
+    case NORI_UINT16:
+    case NORI_INT16:
+    case NORI_INT32:
     case NORI_INT64:
-        cli_json_int(w, key, ((const int64_t *)d)[i]);
-        return;
-    case NORI_FLOAT:
-        cli_json_number(w, key, (double)((const float *)d)[i], 9);
-        return;
-    case NORI_DOUBLE:
-        cli_json_number(w, key, ((const double *)d)[i], 17);
-        return;
+    case NORI_UINT32:
+    case NORI_UINT64:
+    case NORI_UINT4:
+    case NORI_INT4:
+    case NORI_UINT2:
+    case NORI_INT2:
+        return true;
     default:
-        cli_json_null(w, key);
-        return;
+        return false;
+    }
+}
+
+void cli_json_element(cli_json *w, const char *key, const nori_tensor *t, int64_t i)
+{
+    nori_type type = nori_tensor_type(t);
+    if (type == NORI_STRING) {
+        const nori_string *s = (const nori_string *)nori_tensor_const_data(t) + i;
+        cli_json_bytes(w, key, s->data, s->size);
+    } else if (type == NORI_BOOL) {
+        cli_json_bool(w, key, nori_tensor_integer(t, i) != 0);
+    } else if (type == NORI_UINT64) {
+        cli_json_uint(w, key, (uint64_t)nori_tensor_integer(t, i));
+    } else if (cli_is_integer(type)) {
+        cli_json_int(w, key, nori_tensor_integer(t, i));
+    } else {
+        cli_json_number(w, key, nori_tensor_number(t, i), type == NORI_DOUBLE ? 17 : 9);
     }
 }
 
@@ -46,7 +58,7 @@ static void map(cli_json *w, const char *key, const nori_tensor *t)
     for (int64_t i = 0; keys && values && i < nori_tensor_elements(keys); i++) {
         char name[1024];
         key_text(keys, i, name, sizeof(name));
-        entry(w, name, values, i);
+        cli_json_element(w, name, values, i);
     }
     cli_json_end(w);
 }
@@ -74,7 +86,7 @@ void cli_json_group(cli_json *w, const char *key, const nori_tensor *t)
     default: /* elements in order */
         cli_json_array(w, key);
         for (int64_t i = 0; i < nori_tensor_elements(t); i++) {
-            entry(w, NULL, t, i);
+            cli_json_element(w, NULL, t, i);
         }
         cli_json_end(w);
         break;

@@ -1,8 +1,10 @@
 /* inputs.c: inputs from files, or random. */
 #include "inputs.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* splitmix64: small, seeded, the same everywhere. */
 static uint64_t next_random(uint64_t *state)
@@ -13,19 +15,52 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-int cli_random(const cli_args *args, const nori_value_info *info, uint64_t seed,
-               nori_tensor **tensor)
+/* The --shape of an input: "NAME=1,3,8", or "1,3,8" for the only one. False: it is no shape. */
+static bool shape_option(cli_args *args, const nori_value_info *info, int *rank, int64_t *dims)
+{
+    const char *spec;
+    size_t n = strlen(info->name);
+    for (int k = 0; (spec = cli_nth(args, "--shape", k)) != NULL; k++) {
+        bool named = strncmp(spec, info->name, n) == 0 && spec[n] == '=';
+        if (strchr(spec, '=') && !named) {
+            continue;
+        }
+        const char *text = named ? spec + n + 1 : spec;
+        for (*rank = 0; *text; ++*rank) {
+            char *end;
+            errno = 0;
+            long long v = strtoll(text, &end, 10);
+            if (end == text || (*end && *end != ',') || v < 0 || errno || *rank == NORI_MAX_RANK) {
+                cli_usage(args, "--shape %s: sizes were expected, as 1,3,224,224", spec);
+                return false;
+            }
+            dims[*rank] = v;
+            text = *end ? end + 1 : end;
+        }
+        return true;
+    }
+    return true;
+}
+
+int cli_random(cli_args *args, const nori_value_info *info, uint64_t seed, nori_tensor **tensor)
 {
     int64_t dims[NORI_MAX_RANK];
     nori_error err = {0};
+    int rank = info->rank;
+    bool guessed = false;
     for (int d = 0; d < info->rank; d++) {
         dims[d] = info->dims[d] >= 0 ? info->dims[d] : 1;
+        guessed |= info->dims[d] < 0;
     }
-    if (info->kind != NORI_KIND_TENSOR || info->rank < 0 || info->type == NORI_STRING) {
+    if (!shape_option(args, info, &rank, dims)) {
+        return EXIT_USAGE;
+    }
+    if (info->kind != NORI_KIND_TENSOR || rank < 0 || info->type == NORI_STRING) {
         return cli_usage(args, "input \"%s\" cannot be random: give it with --input %s=FILE",
                          info->name, info->name);
     }
-    if (nori_tensor_create(NULL, info->type, info->rank, dims, tensor, &err) != NORI_OK) {
+    args->guessed |= guessed && !cli_has(args, "--shape");
+    if (nori_tensor_create(NULL, info->type, rank, dims, tensor, &err) != NORI_OK) {
         return cli_fail(args, &err);
     }
     int64_t n = nori_tensor_elements(*tensor);
@@ -46,6 +81,13 @@ int cli_random(const cli_args *args, const nori_value_info *info, uint64_t seed,
         case NORI_INT64:
         case NORI_UINT64:
             ((int64_t *)data)[i] = (int64_t)(r % 10);
+            break;
+        case NORI_BFLOAT16:
+            ((uint16_t *)data)[i] = (uint16_t)(0x3f00u + (r & 0x7fu)); /* [0.5, 1) */
+            break;
+        case NORI_INT16:
+        case NORI_UINT16:
+            ((int16_t *)data)[i] = (int16_t)(r % 10);
             break;
         case NORI_INT32:
         case NORI_UINT32:
@@ -71,6 +113,8 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+/* ---- files ---- */
+
 static void *read_whole(const char *path, size_t *size)
 {
     FILE *f = fopen(path, "rb");
@@ -89,30 +133,57 @@ static void *read_whole(const char *path, size_t *size)
     return data;
 }
 
-static int read_raw(const cli_args *args, const char *path, const nori_value_info *info,
+static int read_raw(cli_args *args, const char *path, const nori_value_info *info,
                     nori_tensor **tensor)
 {
-    nori_error err = {0};
-    int code = cli_random(args, info, 1, tensor);
+    int code = cli_random(args, info, 1, tensor); /* type and shape; the bytes are replaced */
     if (code != EXIT_YES) {
         return code;
     }
-    size_t size;
+    size_t size, need = nori_tensor_bytes(*tensor);
     void *data = read_whole(path, &size);
-    if (!data || size != nori_tensor_bytes(*tensor)) {
-        err.status = data ? NORI_ERROR_DATA : NORI_ERROR_IO;
-        snprintf(err.message, sizeof(err.message),
-                 data ? "%s has %zu bytes, input \"%s\" needs %zu" : "%s cannot be read", path, size,
-                 info->name, nori_tensor_bytes(*tensor));
-        free(data);
-        return cli_fail(args, &err);
+    if (!data) {
+        return cli_fail_text(args, NORI_ERROR_IO, "%s cannot be read", path);
     }
-    memcpy(nori_tensor_data(*tensor), data, size);
+    if (size != need) {
+        free(data);
+        return cli_fail_text(args, NORI_ERROR_DATA, "%s has %zu bytes, input \"%s\" needs %zu", path,
+                             size, info->name, need);
+    }
+    if (need > 0) {
+        memcpy(nori_tensor_data(*tensor), data, size);
+    }
     free(data);
     return EXIT_YES;
 }
 
-static int read_input(const cli_args *args, const char *path, const nori_value_info *info,
+int cli_fit_scalar(const cli_args *args, const nori_value_info *info, nori_tensor **tensor)
+{
+    nori_tensor *from = *tensor, *scalar = NULL;
+    nori_error err = {0};
+    if (info->kind != NORI_KIND_TENSOR || info->rank != 0 ||
+        nori_tensor_kind(from) != NORI_KIND_TENSOR || nori_tensor_rank(from) == 0 ||
+        nori_tensor_elements(from) != 1) {
+        return EXIT_YES;
+    }
+    nori_status s = nori_tensor_type(from) == NORI_STRING
+                        ? nori_tensor_strings(NULL, 0, NULL, nori_tensor_const_data(from), 1,
+                                              &scalar, &err)
+                        : nori_tensor_create(NULL, nori_tensor_type(from), 0, NULL, &scalar, &err);
+    if (s != NORI_OK) {
+        return cli_fail(args, &err);
+    }
+    if (nori_tensor_type(from) != NORI_STRING) {
+        memcpy(nori_tensor_data(scalar), nori_tensor_const_data(from), nori_tensor_bytes(from));
+    }
+    cli_warn(args, "input \"%s\" is a scalar: its one element was taken out of a tensor of rank %d",
+             info->name, nori_tensor_rank(from));
+    nori_tensor_free(from);
+    *tensor = scalar;
+    return EXIT_YES;
+}
+
+static int read_input(cli_args *args, const char *path, const nori_value_info *info,
                       nori_tensor **tensor)
 {
     nori_error err = {0};
@@ -122,57 +193,137 @@ static int read_input(const cli_args *args, const char *path, const nori_value_i
     if (ends_with(path, ".raw") || ends_with(path, ".bin")) {
         return read_raw(args, path, info, tensor);
     }
-    return nori_tensor_read(NULL, path, tensor, &err) == NORI_OK ? EXIT_YES : cli_fail(args, &err);
+    if (nori_value_read(args->env, path, info->kind, tensor, &err) != NORI_OK) {
+        return cli_fail(args, &err);
+    }
+    return cli_fit_scalar(args, info, tensor);
 }
 
-static int find_input(const nori_session *s, const char *name, size_t n)
+/* ---- which file for which input ---- */
+
+typedef struct feeding {
+    cli_args *args;
+    const nori_session *session;
+    nori_tensor **inputs;
+    size_t count;
+    size_t next; /* input that a file without a name is for */
+} feeding;
+
+/* count when there is none of that name. */
+static size_t find_input(const feeding *f, const char *name, size_t n)
 {
-    for (size_t i = 0; i < nori_session_input_count(s); i++) {
-        const char *have = nori_session_input(s, i)->name;
+    for (size_t i = 0; i < f->count; i++) {
+        const char *have = nori_session_input(f->session, i)->name;
         if (strlen(have) == n && strncmp(have, name, n) == 0) {
-            return (int)i;
+            return i;
         }
     }
-    return -1;
+    return f->count;
 }
 
-int cli_inputs(const cli_args *args, const nori_session *session, const char *const *files,
-               int n_files, nori_tensor **inputs)
+static int set_input(feeding *f, size_t at, nori_tensor *t)
 {
-    size_t count = nori_session_input_count(session);
+    nori_tensor_free(f->inputs[at]);
+    f->inputs[at] = nori_tensor_retain(t);
+    return cli_fit_scalar(f->args, nori_session_input(f->session, at), &f->inputs[at]);
+}
+
+/* The array of an archive that is for an input: the one of its name, or the only one. */
+static int take_array(feeding *f, const nori_archive *archive, size_t at, const char *path)
+{
+    const char *name = nori_session_input(f->session, at)->name;
+    for (size_t i = 0; i < nori_archive_count(archive); i++) {
+        if (nori_archive_count(archive) == 1 || strcmp(nori_archive_name(archive, i), name) == 0) {
+            return set_input(f, at, nori_archive_tensor(archive, i));
+        }
+    }
+    return cli_fail_text(f->args, NORI_ERROR_DATA, "%s has no array \"%s\"", path, name);
+}
+
+/* Arrays are for the inputs of their names; those that numpy named arr_N, for the Nth input. */
+static int take_arrays(feeding *f, const nori_archive *archive, const char *path)
+{
+    int code = EXIT_YES;
+    for (size_t i = 0; code == EXIT_YES && i < nori_archive_count(archive); i++) {
+        const char *name = nori_archive_name(archive, i);
+        size_t at = find_input(f, name, strlen(name));
+        char *end = NULL;
+        if (at == f->count && strncmp(name, "arr_", 4) == 0) {
+            unsigned long n = strtoul(name + 4, &end, 10);
+            at = *end == 0 && n < f->count ? (size_t)n : at;
+        }
+        if (at == f->count) {
+            return cli_fail_text(f->args, NORI_ERROR_DATA,
+                                 "%s has an array \"%s\", but the model has no such input; `nori "
+                                 "inspect` lists them",
+                                 path, name);
+        }
+        code = set_input(f, at, nori_archive_tensor(archive, i));
+    }
+    return code;
+}
+
+static int take_archive(feeding *f, const char *path, size_t at, bool named)
+{
+    nori_archive *archive = NULL;
+    nori_error err = {0};
+    if (nori_archive_read(f->args->env, path, &archive, &err) != NORI_OK) {
+        return cli_fail(f->args, &err);
+    }
+    int code = named ? take_array(f, archive, at, path) : take_arrays(f, archive, path);
+    nori_archive_free(archive);
+    return code;
+}
+
+/* "NAME=FILE" or "FILE"; names and files may have an equals sign in them. */
+static int take_file(feeding *f, const char *spec, bool may_name)
+{
+    const char *path = spec;
+    size_t at = f->count;
+    const char *equals = may_name ? strchr(spec, '=') : NULL;
+    for (; equals && at == f->count; equals = strchr(equals + 1, '=')) {
+        at = find_input(f, spec, (size_t)(equals - spec));
+        path = at < f->count ? equals + 1 : spec;
+    }
+    bool named = at < f->count;
+    if (!named && may_name && (equals = strchr(spec, '=')) != NULL && access(spec, R_OK) != 0) {
+        return cli_usage(f->args, "the model has no input \"%.*s\"; `nori inspect` lists them",
+                         (int)(equals - spec), spec);
+    }
+    if (ends_with(path, ".npz")) {
+        return take_archive(f, path, at, named);
+    }
+    at = named ? at : f->next++;
+    if (at >= f->count) {
+        return cli_usage(f->args, "more inputs were given than the model's %zu", f->count);
+    }
+    nori_tensor_free(f->inputs[at]);
+    f->inputs[at] = NULL;
+    return read_input(f->args, path, nori_session_input(f->session, at), &f->inputs[at]);
+}
+
+int cli_inputs(cli_args *args, const nori_session *session, const char *const *files, int n_files,
+               nori_tensor **inputs)
+{
+    feeding f = {.args = args, .session = session, .inputs = inputs,
+                 .count = nori_session_input_count(session)};
+    const char *spec;
     long seed;
+    int code = EXIT_YES;
     if (!cli_number(args, "--seed", 0, 1000000000, 1, &seed)) {
         return EXIT_USAGE;
     }
-    const char *given;
-    int next = 0;
-    for (int k = 0; k < n_files || (given = cli_nth(args, "--input", k - n_files)) != NULL; k++) {
-        const char *spec = k < n_files ? files[k] : cli_nth(args, "--input", k - n_files);
-        const char *equals = k < n_files ? NULL : strchr(spec, '=');
-        int at = equals ? find_input(session, spec, (size_t)(equals - spec)) : next++;
-        if (at < 0) {
-            return cli_usage(args, "the model has no input \"%.*s\"; `nori inspect` lists them",
-                             (int)(equals - spec), spec);
-        }
-        if ((size_t)at >= count) {
-            return cli_usage(args, "more inputs were given than the model's %zu", count);
-        }
-        nori_tensor_free(inputs[at]);
-        inputs[at] = NULL;
-        int code = read_input(args, equals ? equals + 1 : spec, nori_session_input(session, (size_t)at),
-                              &inputs[at]);
-        if (code != EXIT_YES) {
-            return code;
-        }
+    for (int k = 0; code == EXIT_YES && k < n_files; k++) {
+        code = take_file(&f, files[k], false);
     }
-    for (size_t i = 0; i < count; i++) {
+    for (int k = 0; code == EXIT_YES && (spec = cli_nth(args, "--input", k)) != NULL; k++) {
+        code = take_file(&f, spec, true);
+    }
+    for (size_t i = 0; code == EXIT_YES && i < f.count; i++) {
         const nori_value_info *info = nori_session_input(session, i);
         if (!inputs[i] && !info->optional) {
-            int code = cli_random(args, info, (uint64_t)seed * 1000003u + i, &inputs[i]);
-            if (code != EXIT_YES) {
-                return code;
-            }
+            code = cli_random(args, info, (uint64_t)seed * 1000003u + i, &inputs[i]);
         }
     }
-    return EXIT_YES;
+    return code;
 }

@@ -6,7 +6,8 @@
 
 /* Options of verbs that feed a model; spliced into their tables. */
 #define CLI_INPUT_OPTIONS                                                                        \
-    {"--input", "[NAME=]FILE", ".npy, .pb, .png, .jpg or .raw; repeat for more inputs"},         \
+    {"--input", "[NAME=]FILE", ".npy, .npz, .pb(.gz), .png, .jpg, .raw; may be repeated"},       \
+    {"--shape", "[NAME=]N,N..", "of random inputs whose dimensions are free; may be repeated"},  \
     {"--seed", "N", "random inputs where none is given, from this seed (default 1)"},            \
     {"--mean", "A,B,C", "of picture values after scaling to 0..1 (default 0)"},                  \
     {"--std", "A,B,C", "of picture values after scaling to 0..1 (default 1)"},                   \
@@ -15,11 +16,14 @@
 
 /* Fills inputs[] (one per session input; NULL: optional, not given). Dimensions of no fixed size
  * become 1 in random inputs unless --dim says otherwise. 0 or an exit code. */
-int cli_inputs(const cli_args *args, const nori_session *session, const char *const *files,
+int cli_inputs(cli_args *args, const nori_session *session, const char *const *files,
                int n_files, nori_tensor **inputs);
 /* A tensor of the input's type and shape with deterministic pseudo-random content. */
-int cli_random(const cli_args *args, const nori_value_info *info, uint64_t seed,
+int cli_random(cli_args *args, const nori_value_info *info, uint64_t seed,
                nori_tensor **tensor);
+/* A tensor of one element for an input declared a scalar: exporters' test data often have [1]. It
+ * is taken as the scalar, with a warning. */
+int cli_fit_scalar(const cli_args *args, const nori_value_info *info, nori_tensor **tensor);
 /* Reads a picture into a tensor for the input: resized (bilinear), laid out, normalized. */
 int cli_picture(const cli_args *args, const char *path, const nori_value_info *info,
                 nori_tensor **tensor);

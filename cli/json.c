@@ -1,6 +1,7 @@
 /* json.c: the one writer of JSON. */
 #include "json.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -53,15 +54,14 @@ static void quoted(FILE *f, const char *text, size_t size)
  * long answers can be read and compared line by line. */
 static void lead(cli_json *j, const char *key)
 {
-    uint64_t bit = UINT64_C(1) << j->depth;
     if (j->depth > 0) {
-        fputs(j->filled & bit ? "," : "", j->f);
+        fputs(j->filled[j->depth] ? "," : "", j->f);
         if (j->depth <= 2) {
             fprintf(j->f, "\n%*s", 2 * j->depth, "");
-        } else if (j->filled & bit) {
+        } else if (j->filled[j->depth]) {
             fputc(' ', j->f);
         }
-        j->filled |= bit;
+        j->filled[j->depth] = true;
     }
     if (key) {
         quoted(j->f, key, strlen(key));
@@ -73,10 +73,10 @@ static void open(cli_json *j, const char *key, bool array)
 {
     lead(j, key);
     fputc(array ? '[' : '{', j->f);
+    assert(j->depth + 1 < CLI_JSON_DEPTH);
     j->depth++;
-    uint64_t bit = UINT64_C(1) << j->depth;
-    j->filled &= ~bit;
-    j->arrays = array ? j->arrays | bit : j->arrays & ~bit;
+    j->filled[j->depth] = false;
+    j->array[j->depth] = array;
 }
 
 void cli_json_begin(cli_json *j, FILE *f)
@@ -103,13 +103,12 @@ void cli_json_array(cli_json *j, const char *key)
 
 void cli_json_end(cli_json *j)
 {
-    uint64_t bit = UINT64_C(1) << j->depth;
-    bool broken = (j->filled & bit) && j->depth <= 2;
+    bool array = j->array[j->depth], broken = j->filled[j->depth] && j->depth <= 2;
     j->depth--;
     if (broken) {
         fprintf(j->f, "\n%*s", 2 * j->depth, "");
     }
-    fputc(j->arrays & bit ? ']' : '}', j->f);
+    fputc(array ? ']' : '}', j->f);
 }
 
 void cli_json_finish(cli_json *j)

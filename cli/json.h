@@ -6,12 +6,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Deeper than any value of a model nests. */
+#define CLI_JSON_DEPTH 128
+
 /* key is NULL inside arrays and for the outermost value. */
 typedef struct cli_json {
     FILE *f;
-    uint64_t filled; /* bit d: depth d has an entry already */
-    uint64_t arrays; /* bit d: depth d is an array */
-    int depth;       /* at most 60 */
+    int depth;
+    bool filled[CLI_JSON_DEPTH]; /* by depth: has an entry already */
+    bool array[CLI_JSON_DEPTH];
 } cli_json;
 
 void cli_json_begin(cli_json *j, FILE *f); /* opens the outermost object */

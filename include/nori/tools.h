@@ -65,9 +65,35 @@ NORI_API nori_status nori_tensor_read(nori_env *env, const char *path, nori_tens
  * (kind UNKNOWN: a tensor). A tensor in an .npy file where an optional is asked for becomes one. */
 NORI_API nori_status nori_value_read(nori_env *env, const char *path, nori_kind kind,
                                      nori_tensor **value, nori_error *error);
-/* Writes .npy or .pb, by the path's ending; the file appears whole or not at all. */
+/* Writes .npy or .pb, by the path's ending; the file appears whole or not at all. Sequences,
+ * optionals and maps need .pb. */
 NORI_API nori_status nori_tensor_write(const nori_tensor *tensor, const char *path,
                                        nori_error *error);
+/* Writes any bytes the same way: whole or not at all. */
+NORI_API nori_status nori_file_write(const char *path, const void *data, size_t size,
+                                     nori_error *error);
+
+/* The arrays of a .npz archive (numpy.savez and savez_compressed, which needs zlib), in the order
+ * of the file. Entries that are no .npy are passed over. Errors: IO, FORMAT (damaged, wrong
+ * checksum), UNSUPPORTED (encrypted, other compressions, zip64). */
+typedef struct nori_archive nori_archive; /* immutable */
+NORI_API nori_status nori_archive_read(nori_env *env, const char *path, nori_archive **archive,
+                                       nori_error *error);
+NORI_API void nori_archive_free(nori_archive *archive);
+NORI_API size_t nori_archive_count(const nori_archive *archive);
+NORI_API const char *nori_archive_name(const nori_archive *archive, size_t index); /* or NULL */
+/* Borrowed: retain what outlives the archive. */
+NORI_API nori_tensor *nori_archive_tensor(const nori_archive *archive, size_t index);
+/* Writes an uncompressed archive, whole or not at all. */
+NORI_API nori_status nori_archive_write(const char *path, const char *const *names,
+                                        const nori_tensor *const *tensors, size_t count,
+                                        nori_error *error);
+
+/* One element as a number, whatever the type: complex ones by their real part, strings as NaN.
+ * index must be one of the tensor's elements. */
+NORI_API double nori_tensor_number(const nori_tensor *tensor, int64_t index);
+/* The same for integers and bool, which a double may not hold; other types are cut to one. */
+NORI_API int64_t nori_tensor_integer(const nori_tensor *tensor, int64_t index);
 
 /* ---- comparing -------------------------------------------------------------------------- */
 

@@ -219,6 +219,8 @@ nori_status nori__pb_read_group(nori__arena *arena, const uint8_t *data, size_t 
 nori_status nori__pb_write_model(const nori__pb_model *model, nori__text *out, nori_error *err);
 nori_status nori__pb_write_tensor(const nori__pb_tensor *tensor, nori__text *out,
                                   nori_error *err);
+nori_status nori__pb_write_group(const nori__pb_group *group, nori_kind kind, nori__text *out,
+                                 nori_error *err);
 
 /* External data (external.c). A set of mapped files of one model folder, each mapped once. The
  * location must be relative, normalized, free of "..", NUL, backslash, drive and UNC forms, and

@@ -283,3 +283,10 @@ nori_status nori__pb_write_tensor(const nori__pb_tensor *tensor, nori__text *out
 {
     return write_message(&nori__pb_tensor_message, tensor, out, err);
 }
+
+nori_status nori__pb_write_group(const nori__pb_group *group, nori_kind kind, nori__text *out,
+                                 nori_error *err)
+{
+    return write_message(kind == NORI_KIND_MAP ? &nori__pb_map_message : &nori__pb_group_message,
+                         group, out, err);
+}

@@ -1,4 +1,6 @@
 /* tensor_file.c: values from and to files: .npy, TensorProto and its groups, gzipped or not. */
+#include <math.h>
+
 #include "nori/tools.h"
 #include "platform/env.h"
 #include "tools/files/group_file.h"
@@ -124,33 +126,16 @@ nori_status nori_value_read(nori_env *env, const char *path, nori_kind kind, nor
     return s;
 }
 
-static nori_status to_pb(const nori_tensor *t, nori__text *out, nori_error *err)
+nori_status nori_file_write(const char *path, const void *data, size_t size, nori_error *err)
 {
-    nori__pb_tensor pb = {.data_type = t->type, .has_raw = true};
-    nori__str *strings = NULL;
-    pb.dims.items = (int64_t *)(uintptr_t)t->dims;
-    pb.dims.count = t->rank;
-    if (t->kind != NORI_KIND_TENSOR) {
-        return nori__fail(err, NORI_ERROR_UNSUPPORTED, "only tensors can be written to a .pb file");
+    nori__out_file *out = NULL;
+    NORI__TRY(nori__out_open(&nori__malloc, path, &out, err));
+    nori_status s = nori__out_write(out, data, size, err);
+    if (s != NORI_OK) {
+        nori__out_abort(out);
+        return s;
     }
-    if (t->type == NORI_STRING) {
-        strings = nori__alloc(&nori__malloc, ((size_t)t->count + 1) * sizeof(*strings));
-        if (!strings) {
-            return nori__no_memory(err);
-        }
-        for (int64_t i = 0; i < t->count; i++) {
-            strings[i] = (nori__str){((const nori_string *)t->data)[i].data,
-                                     ((const nori_string *)t->data)[i].size};
-        }
-        pb.has_raw = false;
-        pb.strings.items = strings;
-        pb.strings.count = (size_t)t->count;
-    } else {
-        pb.raw = (nori__str){t->data, t->bytes};
-    }
-    nori_status s = nori__pb_write_tensor(&pb, out, err);
-    nori__release(&nori__malloc, strings, ((size_t)t->count + 1) * sizeof(*strings));
-    return s;
+    return nori__out_commit(out, err);
 }
 
 nori_status nori_tensor_write(const nori_tensor *t, const char *path, nori_error *err)
@@ -162,22 +147,23 @@ nori_status nori_tensor_write(const nori_tensor *t, const char *path, nori_error
     if (n > 4 && nori__same(path + n - 4, ".npy")) {
         s = nori__npy_write(t, &text, err);
     } else if (n > 3 && nori__same(path + n - 3, ".pb")) {
-        s = to_pb(t, &text, err);
+        s = nori__value_write(t, &text, err);
     } else {
         s = nori__fail(err, NORI_ERROR_ARGUMENT, "%s: the name must end in .npy or .pb", path);
     }
-    nori__out_file *out = NULL;
     if (s == NORI_OK) {
-        s = nori__out_open(&nori__malloc, path, &out, err);
-    }
-    if (s == NORI_OK) {
-        s = nori__out_write(out, text.data, text.size, err);
-        if (s == NORI_OK) {
-            s = nori__out_commit(out, err);
-        } else {
-            nori__out_abort(out);
-        }
+        s = nori_file_write(path, text.data, text.size, err);
     }
     nori__text_free(&text);
     return s;
+}
+
+double nori_tensor_number(const nori_tensor *t, int64_t index)
+{
+    return t->type == NORI_STRING ? (double)NAN : nori__tensor_get_f64(t, index);
+}
+
+int64_t nori_tensor_integer(const nori_tensor *t, int64_t index)
+{
+    return t->type == NORI_STRING ? 0 : nori__tensor_get_i64(t, index);
 }

@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""nori run: inputs of every kind, outputs on paper and in files, test data, exit codes."""
+import gzip
+import io
+import os
+import stat
+import struct
+import subprocess
+import zipfile
+
+import case
+import model_file as m
+import npy_file as n
+
+
+class Run(case.Case):
+    def setUp(self):
+        super().setUp()
+        # y = a - b, z = a + b
+        self.two = self.file("two.onnx", m.model(m.Graph(
+            [m.node("Sub", ["a", "b"], ["y"]), m.node("Add", ["a", "b"], ["z"])],
+            [m.value("a", m.tensor_type(m.FLOAT, ["n"])),
+             m.value("b", m.tensor_type(m.FLOAT, ["n"]))],
+            [m.value("y", m.tensor_type(m.FLOAT, ["n"])),
+             m.value("z", m.tensor_type(m.FLOAT, ["n"]))])))
+        self.a = n.npy("<f4", [3], [1, 2, 3])
+        self.b = n.npy("<f4", [3], [10, 20, 30])
+
+    def results(self, *args, **more):
+        got = self.nori("run", *args, "--json", **more).json()
+        return {o["name"]: o["first"] if "first" in o else o["value"] for o in got["outputs"]}
+
+    def bytes_of(self, path):
+        with open(path, "rb") as f:
+            return f.read()
+
+    # ---- inputs ----
+
+    def test_npy_by_place_and_by_name(self):
+        a, b = self.file("a.npy", self.a), self.file("b.npy", self.b)
+        want = {"y": [-9, -18, -27], "z": [11, 22, 33]}
+        self.assertEqual(self.results(self.two, a, b), want)
+        self.assertEqual(self.results(self.two, "--input", "b=" + b, "--input", "a=" + a), want)
+        self.assertEqual(self.results(self.two, "--input", a, "--input", b), want)
+        odd = self.file("x=y.npy", self.a)
+        self.assertEqual(self.results(self.two, "--input", odd, "--input", "b=" + b), want)
+        self.assertIn('no input "c"', self.nori("run", self.two, "--input", "c=" + a, code=2).err)
+        self.nori("run", self.two, a, b, a, code=2)
+        column = self.file("f.npy", n.npy("<f4", [2, 2], [1, 2, 3, 4], fortran=True))
+        row = self.file("m.onnx", m.one_node("Identity", [2, 2], [2, 2]))
+        self.assertEqual(self.results(row, column), {"y": [1, 3, 2, 4]})
+
+    def test_npz(self):
+        want = {"y": [-9, -18, -27], "z": [11, 22, 33]}
+        for compress in (False, True):
+            path = self.file("in.npz", n.npz({"b": self.b, "a": self.a}, compress))
+            self.assertEqual(self.results(self.two, path), want)
+            self.assertEqual(self.results(self.two, "--input", path), want)
+            self.assertEqual(self.results(self.two, "--input", "a=" + path, "--input",
+                                          "b=" + path), want)
+        path = self.file("in.npz", n.npz({"arr_0": self.a, "arr_1": self.b}))
+        self.assertEqual(self.results(self.two, path), want)
+        path = self.file("in.npz", n.npz({"a": self.a, "other": self.b}))
+        self.assertIn('array "other"', self.nori("run", self.two, path, code=3).err)
+
+    def test_damaged_archives(self):
+        good = n.npz({"b": self.b, "a": self.a}, compress=True)
+        for i in range(0, len(good), 16):
+            self.nori("run", self.two, self.file("cut.npz", good[:i]), code=3)
+        for i in range(0, len(good), 8):
+            flipped = bytearray(good)
+            flipped[i] ^= 0x55
+            r = self.nori("run", self.two, self.file("bad.npz", bytes(flipped)), code=None)
+            self.assertIn(r.code, (0, 3, 4), r.err)  # 0: a date, or another unused field
+        bomb = io.BytesIO()
+        with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as z:
+            z.writestr("a.npy", b"\0" * 10)
+        data = bytearray(bomb.getvalue())
+        at = data.index(b"PK\x01\x02")
+        data[at + 24:at + 28] = struct.pack("<I", 0x7fffffff)
+        self.assertIn("more than its bytes can hold",
+                      self.nori("run", self.two, self.file("bomb.npz", bytes(data)), code=3).err)
+        bomb = io.BytesIO()
+        with zipfile.ZipFile(bomb, "w", zipfile.ZIP_LZMA) as z:
+            z.writestr("a.npy", self.a)
+        self.assertIn("method 14",
+                      self.nori("run", self.two, self.file("lzma.npz", bomb.getvalue()), code=4).err)
+
+    def test_pb_raw_and_zipped(self):
+        a = self.file("a.pb", m.floats("whatever", [3], [1, 2, 3]))
+        b = self.file("b.pb.gz", gzip.compress(m.floats("b", [3], [10, 20, 30])))
+        raw = self.file("a.raw", struct.pack("<3f", 1, 2, 3))
+        want = {"y": [-9, -18, -27], "z": [11, 22, 33]}
+        self.assertEqual(self.results(self.two, a, b), want)
+        self.assertEqual(self.results(self.two, raw, b, "--dim", "n=3"), want)
+        self.assertIn("has 12 bytes", self.nori("run", self.two, raw, b, code=3).err)
+        self.nori("run", self.two, self.path("absent.pb"), code=3)
+        self.nori("run", self.two, self.file("junk.pb", b"\xff\xff\xff"), code=3)
+
+    def test_random_inputs(self):
+        one = self.results(self.two, "--dim", "n=5")
+        self.assertEqual(one, self.results(self.two, "--dim", "n=5", "--seed", "1"))
+        self.assertNotEqual(one, self.results(self.two, "--dim", "n=5", "--seed", "2"))
+        self.assertEqual(len(one["y"]), 5)
+        self.assertEqual(len(self.results(self.two, "--shape", "4")["y"]), 4)
+        r = self.nori("run", self.two, "--shape", "a=4", "--shape", "b=3", code=3)
+        self.nori("run", self.two, "--shape", "4x", code=2)
+        kernel = m.floats("w", [1, 1, 3, 3], [0.0] * 9)
+        conv = self.file("c.onnx", m.one_node("Conv", [1, 1, "h", "w"], [1, 1, None, None],
+                                              initializers=[kernel], extra_inputs=["w"]))
+        r = self.nori("run", conv, code=3)
+        self.assertIn("were taken as 1", r.err)
+        self.nori("run", conv, "--dim", "h=8", "--dim", "w=8")
+
+    def test_scalars(self):
+        path = self.file("s.onnx", m.one_node("Neg", [], []))
+        one = self.file("one.npy", n.npy("<f4", [1], [5]))
+        r = self.nori("run", path, one, "--json")
+        self.assertEqual(r.json()["outputs"][0], {
+            "name": "y", "type": "float32", "shape": [], "elements": 1, "first": [-5]})
+        self.assertEqual(r.err.count("warning"), 1)
+        self.assertIn('input "x" is a scalar', r.err)
+        self.assertEqual(self.nori("run", path, self.file("z.npy", n.npy("<f4", [], [5]))).err, "")
+        self.nori("run", path, self.file("two.npy", n.npy("<f4", [2], [5, 6])), code=3)
+        os.mkdir(self.path("set"))
+        self.file("set/input_0.pb", m.floats("x", [1], [5]))
+        self.file("set/output_0.pb", m.floats("y", [], [-5]))
+        r = self.nori("run", path, "--test-data", self.path("set"))
+        self.assertEqual(r.err.count("warning"), 1)
+
+    # ---- outputs ----
+
+    def test_outputs_in_files(self):
+        a, b = self.file("a.npy", self.a), self.file("b.npy", self.b)
+        y, z, both = self.path("y.npy"), self.path("z.pb"), self.path("both.npz")
+        self.nori("run", self.two, a, b, "--output", "y=" + y, "--output", "z=" + z, "--output",
+                  both)
+        self.assertEqual(n.read_npy(self.bytes_of(y)), ("<f4", (3,), [-9, -18, -27]))
+        with zipfile.ZipFile(both) as archive:
+            self.assertIsNone(archive.testzip())
+            self.assertEqual(archive.namelist(), ["y.npy", "z.npy"])
+            self.assertEqual(n.read_npy(archive.read("z.npy"))[2], [11, 22, 33])
+        back = self.file("copy.onnx", m.model(m.Graph(
+            [m.node("Identity", ["z"], ["o"])], [m.value("z", m.tensor_type(m.FLOAT, [3]))],
+            [m.value("o", m.tensor_type(m.FLOAT, [3]))])))
+        self.assertEqual(self.results(back, z), {"o": [11, 22, 33]})
+        self.assertEqual(self.results(back, "--input", "z=" + both), {"o": [11, 22, 33]})
+
+    def test_output_that_cannot_be(self):
+        self.nori("run", self.two, "--output", "q=" + self.path("q.npy"), code=2)
+        self.nori("run", self.two, "--output", "y=" + self.path("q.txt"), code=2)
+        self.assertIn("2 outputs", self.nori("run", self.two, "--output", self.path("q.npy"),
+                                             code=2).err)
+        self.nori("run", self.two, "--output", "y=" + self.path("no/such/q.npy"), code=3)
+        self.assertEqual(os.listdir(self.folder.name), ["two.onnx"])
+
+    def test_files_appear_whole_or_not_at_all(self):
+        old = self.file("y.npy", b"as it was")
+        # No room: the file system takes less than the output.
+        big = self.file("big.onnx", m.one_node("Relu", [1 << 20], [1 << 20]))
+        limit = ["bash", "-c", 'ulimit -f 64; trap "" XFSZ; exec "$@"', "-", case.NORI, "run", big,
+                 "--output", old]
+        r = subprocess.run(limit, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.assertEqual(r.returncode, 3, r.stderr)
+        self.assertIn(b"y.npy", r.stderr)
+        self.assertEqual(self.bytes_of(old), b"as it was")
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["big.onnx", "two.onnx", "y.npy"])
+        # A folder that may not be written to (root may).
+        os.mkdir(self.path("shut"))
+        os.chmod(self.path("shut"), stat.S_IRUSR | stat.S_IXUSR)
+        r = self.nori("run", big, "--output", self.path("shut/y.npy"), code=None)
+        if os.geteuid() != 0:
+            self.assertEqual(r.code, 3)
+            self.assertEqual(os.listdir(self.path("shut")), [])
+        os.chmod(self.path("shut"), stat.S_IRWXU)
+        # A device is no place for a file that appears at once.
+        self.assertIn(self.nori("run", big, "--output", "y=/dev/full", code=None).code, (2, 3))
+
+    def test_a_full_disk(self):
+        os.mkdir(self.path("disk"))
+        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs",
+                                self.path("disk")], stderr=subprocess.PIPE)
+        if mount.returncode != 0:
+            self.skipTest("mounting a small tmpfs is not allowed here")
+        self.addCleanup(subprocess.run, ["umount", self.path("disk")], check=True)
+        big = self.file("big.onnx", m.one_node("Relu", [1 << 20], [1 << 20]))
+        for name in ("y.npy", "y.pb", "y.npz"):
+            r = self.nori("run", big, "--output", self.path("disk/" + name), code=3)
+            self.assertIn("No space left", r.err)
+        self.assertEqual(os.listdir(self.path("disk")), [])
+
+    def test_words_for_values(self):
+        path = self.file("i.onnx", m.one_node("Identity", [3], [3], elem=m.INT64))
+        big = self.file("i.npy", n.npy("<i8", [3], [(1 << 62) + 1, -5, 1234567]))
+        self.assertIn("4611686018427387905, -5, 1234567", self.nori("run", path, big).out)
+        self.assertEqual(self.results(path, big), {"y": [(1 << 62) + 1, -5, 1234567]})
+        half = self.file("h.onnx", m.one_node("Cast", [2], [2], to=10))
+        x = self.file("x.npy", n.npy("<f4", [2], [0.5, 2]))
+        self.assertIn("  0.5, 2\n", self.nori("run", half, x).out)
+        yes = self.file("b.onnx", m.one_node("Cast", [2], [2], to=9))
+        self.assertIn("  true, true\n", self.nori("run", yes, x).out)
+
+    def test_labels(self):
+        model = os.path.join(case.DIGITS, "digits.onnx")
+        picture = os.path.join(case.DIGITS, "pictures", "7_00.png")
+        r = self.nori("run", model, picture, "--labels", os.path.join(case.DIGITS, "labels.txt"),
+                      "--top", "2")
+        self.assertEqual(r.out.split("\n")[1].split()[0], "7")
+        self.assertEqual(len(r.out.strip().split("\n")), 3)
+        self.nori("run", model, picture, "--labels", self.path("none.txt"), code=3)
+        self.nori("run", model, picture, "--top", "0", code=2)
+
+    # ---- test data ----
+
+    def stored(self, name, model_data, inputs, outputs):
+        os.makedirs(self.path(name))
+        for i, data in enumerate(inputs):
+            self.file("%s/input_%d.pb" % (name, i), data)
+        for i, data in enumerate(outputs):
+            self.file("%s/output_%d.pb" % (name, i), data)
+        return self.file(name.split("/")[0] + ".onnx", model_data)
+
+    def test_stored_tensors(self):
+        data = m.one_node("Neg", ["n"], ["n"])
+        path = self.stored("t/test_data_set_0", data, [m.floats("x", [2], [1, 2])],
+                           [m.floats("y", [2], [-1, -2])])
+        self.stored("t/test_data_set_1", data, [m.floats("x", [1], [1])],
+                    [m.floats("y", [1], [-1.5])])
+        first, second = self.path("t/test_data_set_0"), self.path("t/test_data_set_1")
+        self.nori("run", path, "--test-data", first)
+        r = self.nori("run", path, "--test-data", second, code=1)
+        self.assertIn("DIFFERS", r.out)
+        self.assertIn("got -1, expected -1.5", r.out)
+        self.nori("run", path, "--test-data", second, "--atol", "0.5", "--rtol", "0")
+        both = self.nori("run", path, "--test-data", self.path("t"), "--json", code=1).json()
+        self.assertEqual([o["passes"] for o in both["outputs"]], [True, False])
+        self.assertFalse(both["passes"])
+        self.nori("run", path, "--test-data", first, "--atol", "x", code=2)
+        self.nori("run", path, "--test-data", first, "--atol", "1,2", "--rtol", "-1", code=2)
+        self.nori("run", path, "--test-data", self.path("nowhere"), code=3)
+        self.nori("run", path, "--test-data", first, self.file("a.npy", self.a), code=2)
+        quiet = self.nori("run", path, "--test-data", first, "--quiet")
+        self.assertEqual(quiet.out + quiet.err, "")
+
+    def sequence(self, *tensors):
+        return m.num(2, 1) + b"".join(m.put(3, t) for t in tensors)
+
+    def test_stored_sequences_and_optionals(self):
+        t = m.tensor_type(m.FLOAT, None)
+        seq = m.model(m.Graph([m.node("SequenceInsert", ["x", "a"], ["y"])],
+                              [m.value("x", m.sequence_type(t)), m.value("a", t)],
+                              [m.value("y", m.sequence_type(t))]))
+        one, two = m.floats("", [1], [1]), m.floats("", [2], [2, 3])
+        path = self.stored("seq", seq, [self.sequence(one), two], [self.sequence(one, two)])
+        self.nori("run", path, "--test-data", self.path("seq"))
+        self.file("seq/output_0.pb", self.sequence(one, m.floats("", [2], [2, 4])))
+        self.nori("run", path, "--test-data", self.path("seq"), code=1)
+        self.file("seq/output_0.pb", self.sequence(one))
+        self.assertIn("expected 1 items, got 2",
+                      self.nori("run", path, "--test-data", self.path("seq"), code=1).out)
+        # What is written is read again.
+        out = self.path("out.pb")
+        self.nori("run", path, "--test-data", self.path("seq"), "--output", out, code=1)
+        os.replace(out, self.path("seq/output_0.pb"))
+        self.nori("run", path, "--test-data", self.path("seq"))
+        text = self.nori("run", path, "--input", "x=" + self.path("seq/input_0.pb"), "--input",
+                         "a=" + self.path("seq/input_1.pb")).out
+        self.assertIn("sequence of 2", text)
+        self.assertIn("    2, 3", text)
+
+        opt = m.model(m.Graph([m.node("OptionalHasElement", ["x"], ["y"])],
+                              [m.value("x", m.optional_type(t))],
+                              [m.value("y", m.tensor_type(m.BOOL, []))]), opset=18)
+        path = self.stored("opt", opt, [m.num(2, 1) + m.put(3, one)],
+                           [m.tensor("", m.BOOL, [], b"\1")])
+        self.nori("run", path, "--test-data", self.path("opt"))
+        self.file("opt/input_0.pb", m.num(2, 0))
+        self.nori("run", path, "--test-data", self.path("opt"), code=1)
+
+    def test_maps_are_written_and_read(self):
+        data = m.model(m.Graph(
+            [m.node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[7, 9])],
+            [m.value("x", m.tensor_type(m.FLOAT, ["n", 2]))],
+            [m.value("y", m.sequence_type(m.put(5, m.num(1, 7) + m.put(2, m.tensor_type(
+                m.FLOAT, [])))))]), opsets=[("ai.onnx.ml", 1)])
+        path = self.stored("map", data, [m.floats("x", [2, 2], [1, 2, 3, 4])], [])
+        out = self.path("map/output_0.pb")
+        r = self.nori("run", path, self.path("map/input_0.pb"), "--output", out, "--json")
+        self.assertEqual(r.json()["outputs"][0]["value"], [{"7": 1, "9": 2}, {"7": 3, "9": 4}])
+        self.nori("run", path, "--test-data", self.path("map"))
+        self.nori("run", path, self.path("map/input_0.pb"), "--output", self.path("y.npy"), code=4)
+
+    # ---- exit codes ----
+
+    def test_exit_codes(self):
+        self.nori("run", self.path("absent.onnx"), code=3)
+        self.nori("run", self.file("text.onnx", b"hello, this is text"), code=3)
+        unknown = self.file("u.onnx", m.one_node("Nonesuch", [1], [1]))
+        self.assertIn("Nonesuch", self.nori("run", unknown, code=4).err)
+        self.nori("run", self.two, "--provider", "gpu", code=4)
+        r = self.nori("run", self.two, "--provider", "gpu,cpu", "--fallback")
+        self.assertEqual(r.err.count("gpu"), 1 + r.err.count('"gpu"'))
+        self.nori("run", self.two, "--dim", "m=3", code=2)
+        self.nori("run", self.two, "--dim", "n", code=2)
+        wrong = self.file("w.npy", n.npy("<f8", [3], [1, 2, 3]))
+        self.assertIn("float64", self.nori("run", self.two, wrong, code=3).err)
+        long = self.file("l.npy", n.npy("<f4", [4], [1, 2, 3, 4]))
+        self.nori("run", self.two, self.file("a.npy", self.a), long, code=3)
+
+    def test_memory_cap(self):
+        path = self.file("m.onnx", m.model(m.Graph(
+            [m.node("Exp", ["x"], ["t"]), m.node("Softmax", ["t"], ["y"])],
+            [m.value("x", m.tensor_type(m.FLOAT, ["n"]))],
+            [m.value("y", m.tensor_type(m.FLOAT, ["n"]))])))
+        self.nori("run", path, "--dim", "n=100000", "--memory", "1M")
+        r = self.nori("run", path, "--dim", "n=1000000", "--memory", "1M", code=4)
+        self.assertIn("the limit is 1048576", r.err)
+
+
+if __name__ == "__main__":
+    case.main()
