@@ -28,6 +28,7 @@ bool cli_is_picture(const char *path)
                    strcasecmp(dot, ".jpeg") == 0);
 }
 
+#if defined(NORI_WITH_PNG) || defined(NORI_WITH_JPEG)
 static bool allocate(picture *p)
 {
     if (p->width == 0 || p->height == 0 || (uint64_t)p->width * p->height > MAX_PIXELS) {
@@ -36,6 +37,7 @@ static bool allocate(picture *p)
     p->rgb = malloc((size_t)p->width * p->height * 3);
     return p->rgb != NULL;
 }
+#endif
 
 static bool read_png(const char *path, picture *p, nori_error *err)
 {
