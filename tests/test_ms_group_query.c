@@ -18,7 +18,7 @@ enum { N = 4, KV = 2, H = 4, MOST = 1024, ROWS = 16 };
 typedef struct form {
     int batch, s, past[2], room; /* room 0: no cache is given */
     bool packed, rotary, interleaved, partial, sink, smooth, added, norms, open;
-    int window, qk;
+    int window, qk, shift; /* shift: position_ids are given, that much further on */
     double softcap;
 } form;
 
@@ -55,7 +55,7 @@ static void head_of(const form *f, int kind, int b, int i, int n, double *x)
     }
     for (int d = 0; d < half && f->rotary && kind < 2; d++) {
         int l = f->interleaved ? 2 * d : d, r = f->interleaved ? 2 * d + 1 : d + half;
-        double angle = (p + 1.0) / (d + 1), u = x[l], v = x[r];
+        double angle = (p + f->shift + 1.0) / (d + 1), u = x[l], v = x[r];
         x[l] = cos(angle) * u - sin(angle) * v;
         x[r] = sin(angle) * u + cos(angle) * v;
     }
@@ -248,7 +248,16 @@ static void check(const form *f)
         op_give(&o, NULL);
         op_give(&o, NULL);
     }
-    op_give(&o, NULL);
+    if (f->shift) { /* of a prompt only the first one counts */
+        for (int i = 0; i < f->batch * f->s; i++) {
+            int b = i / f->s;
+            v[i] = f->room || i == 0 ? f->past[b] + i % f->s + f->shift : 99;
+        }
+        snprintf(shape, sizeof shape, "%dx%d", f->batch, f->s);
+        give(&o, NORI_INT64, shape, v);
+    } else {
+        op_give(&o, NULL);
+    }
     if (f->added) {
         for (int i = 0; i < N * f->s * (int)total; i++) {
             v[i] = bias_of(i / (int)total / f->s, i / (int)total % f->s, i % (int)total);
@@ -289,6 +298,7 @@ static void prompts(void **state)
     check(&(form){.batch = 2, .s = 3, .room = 7}); /* into a cache with room behind */
     check(&(form){.batch = 2, .s = 4, .open = true});
     check(&(form){.batch = 1, .s = 5, .window = 2, .rotary = true});
+    check(&(form){.batch = 2, .s = 4, .rotary = true, .shift = 3});
     check(&(form){.batch = 2, .s = 4, .norms = true, .rotary = true, .interleaved = true});
 }
 
@@ -301,6 +311,7 @@ static void later_tokens(void **state)
                   .partial = true});
     check(&(form){.batch = 1, .s = 3, .past = {2}, .room = 2, .rotary = true,
                   .interleaved = true});
+    check(&(form){.batch = 2, .s = 1, .past = {1, 5}, .room = 5, .rotary = true, .shift = 2});
     check(&(form){.batch = 1, .s = 3, .past = {4}, .room = 8, .window = 3});
 }
 

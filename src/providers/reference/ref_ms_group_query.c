@@ -165,6 +165,17 @@ static void normalize(const double *x, int64_t n, double epsilon, const double *
     }
 }
 
+/* Where token s of sequence b stands. Of a prompt's position_ids only the first is read: the
+ * operator's text. */
+static int64_t position(const group_query *g, const turning *t, int64_t b, int64_t s)
+{
+    if (!t->positions) {
+        return past_of(g, b) + s;
+    }
+    return g->prompt ? nori__tensor_get_i64(t->positions, 0) + s
+                     : nori__tensor_get_i64(t->positions, b * g->length + s);
+}
+
 /* Heads of one kind from [B, S, row] at column `first`, to out: [B, heads, rows, size] with the
  * tokens of sequence b from row past on (rows 0: S rows, from 0 on). */
 static nori_status place_heads(nori_call *call, const group_query *g, const turning *turn,
@@ -184,8 +195,7 @@ static nori_status place_heads(nori_call *call, const group_query *g, const turn
             memcpy(y, x, (size_t)size * sizeof *y);
         }
         if (turn && turn->on) {
-            int64_t p = turn->positions ? nori__tensor_get_i64(turn->positions, b * g->length + s)
-                                        : past_of(g, b) + s;
+            int64_t p = position(g, turn, b, s);
             if (p < 0 || p >= turn->rows) {
                 return nori__fail(call->err, NORI_ERROR_DATA,
                                   "position %lld of sequence %lld has no row in cos_cache (input 7)",
