@@ -62,6 +62,20 @@ static bool count_qlinear_conv(counting *c)
     return conv(c, 3);
 }
 
+/* The cpu provider's own form, result [N, blocks, H, W, block]: channels that only fill a block are
+ * no work of the model's. */
+static bool count_blocked_conv(counting *c)
+{
+    const nori_tensor *w = in_of(c, 1), *y = out_of(c, 0);
+    int64_t size;
+    if (!y || y->rank != 5 || !kernel_size(w, &size) || w->rank < 1) {
+        return false;
+    }
+    c->macs = y->dims[0];
+    return times(&c->macs, w->dims[0]) && times(&c->macs, y->dims[2]) &&
+           times(&c->macs, y->dims[3]) && times(&c->macs, size);
+}
+
 /* Each input element is spread over a kernel: weights [C, M/group, k...]. */
 static bool count_conv_transpose(counting *c)
 {
@@ -204,6 +218,7 @@ static const struct {
     {"", "ConvInteger", count_conv},
     {"", "DeformConv", count_conv},
     {"com.microsoft", "FusedConv", count_conv},
+    {"nori", "BlockedConv", count_blocked_conv},
     {"", "QLinearConv", count_qlinear_conv},
     {"com.microsoft", "QLinearConv", count_qlinear_conv},
     {"", "ConvTranspose", count_conv_transpose},

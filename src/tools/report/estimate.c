@@ -118,7 +118,9 @@ static bool price(pricing *p, const nori__step *step, uint8_t kind)
             *(i < step->n_in ? &row->read_bytes : &row->written_bytes) += at[i]->bytes;
         }
     }
-    if (kind == NORI__STEP_VIEW || kind == NORI__STEP_DONE) { /* nothing is left to do */
+    if (step->node->part) { /* the provider's own affair */
+        row->known = 0;
+    } else if (kind == NORI__STEP_VIEW || kind == NORI__STEP_DONE) { /* nothing is left to do */
         row->read_bytes = row->written_bytes = 0;
         row->known = 1;
     } else if (!nori__cost_macs(step->node, at, step->n_in, at + step->n_in, step->n_out,

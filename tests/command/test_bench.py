@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""nori bench: figures, tables by node and operator, traces that a viewer opens."""
+import json
+import os
+
+import case
+import model_file as m
+
+DIGITS = os.path.join(case.DIGITS, "digits.onnx")
+
+
+class Bench(case.Case):
+    def test_figures(self):
+        got = self.nori("bench", DIGITS, "--runs", "7", "--threads", "1", "--json").json()
+        self.assertLessEqual(got["min_ms"], got["median_ms"])
+        self.assertLessEqual(got["median_ms"], got["p95_ms"])
+        self.assertGreater(got["first_ms"], 0)
+        self.assertEqual((got["runs"], got["threads"]), (7, 1))
+        self.assertEqual(got["macs"], 7344000)
+        self.assertGreater(got["peak_bytes"], got["packed_bytes"])
+        text = self.nori("bench", DIGITS, "--runs", "3").out
+        for word in ("load", "create", "first run", "steady", "memory", "CPU", "7.34 M MACs"):
+            self.assertIn(word, text)
+        self.nori("bench", DIGITS, "--runs", "0", code=2)
+        self.nori("bench", DIGITS, "--rounds", "9", code=2)
+
+    def test_profile(self):
+        got = self.nori("bench", DIGITS, "--runs", "3", "--profile", "--json").json()
+        convs = [n for n in got["nodes"] if "Conv" in n["op"]]
+        self.assertEqual(len(convs), 6)
+        self.assertEqual(sum(n["macs"] for n in got["nodes"]), 7344000)
+        self.assertEqual(sum(n["macs"] for n in got["operators"]), 7344000)
+        for n in convs:
+            self.assertGreater(n["gflops"], 0)
+            self.assertGreater(n["gbytes_per_s"], 0)
+            self.assertEqual(n["calls"], 1)
+        total = sum(n["us"] for n in got["nodes"])
+        self.assertAlmostEqual(total, sum(n["us"] for n in got["operators"]), delta=total / 1000)
+        text = self.nori("bench", DIGITS, "--runs", "3", "--profile").out
+        self.assertIn("GFLOP/s", text)
+        self.assertIn("operator", text)
+
+    def test_subgraph_nodes_count_every_pass(self):
+        w = m.floats("w", [4, 4], [0.0] * 16)
+        body = m.Graph([m.node("MatMul", ["s", "w"], ["t"], name="product"),
+                        m.node("Identity", ["c"], ["d"])],
+                       [m.value("i", m.tensor_type(m.INT64, [])),
+                        m.value("c", m.tensor_type(m.BOOL, [])),
+                        m.value("s", m.tensor_type(m.FLOAT, [2, 4]))],
+                       [m.value("d", m.tensor_type(m.BOOL, [])),
+                        m.value("t", m.tensor_type(m.FLOAT, [2, 4]))])
+        path = self.file("loop.onnx", m.model(m.Graph(
+            [m.node("Loop", ["n", "", "x"], ["y"], name="loop", body=body)],
+            [m.value("x", m.tensor_type(m.FLOAT, [2, 4]))],
+            [m.value("y", m.tensor_type(m.FLOAT, [2, 4]))], [w, m.ints("n", [], [5])])))
+        got = self.nori("bench", path, "--runs", "3", "--profile", "--json").json()
+        product = [n for n in got["nodes"] if n["op"] == "MatMul"][0]
+        self.assertEqual((product["calls"], product["macs"]), (5, 5 * 32))
+
+    def test_trace(self):
+        path = self.path("trace.json")
+        self.nori("bench", DIGITS, "--runs", "3", "--trace", path)
+        with open(path) as f:
+            trace = json.load(f)
+        events = trace["traceEvents"]
+        self.assertGreater(len(events), 8)
+        end = 0
+        for e in events:  # whole events, one after another
+            self.assertEqual(e["ph"], "X")
+            self.assertGreaterEqual(e["ts"], end - 0.002)
+            self.assertGreater(e["dur"], 0)
+            self.assertEqual((e["pid"], e["tid"]), (1, 1))
+            end = e["ts"] + e["dur"]
+        self.assertEqual(sum(e["args"]["macs"] for e in events), 7344000)
+        self.assertIn("no/such", self.nori("bench", DIGITS, "--runs", "1", "--trace",
+                                           self.path("no/such/t.json"), code=3).err)
+        self.assertEqual(os.listdir(self.folder.name), ["trace.json"])
+
+
+if __name__ == "__main__":
+    case.main()
