@@ -1,5 +1,7 @@
 /* kernels.c: nori-bench-kernels: products and convolutions of the cpu provider, one thread, as a
- * share of the machine's peak of float multiply-adds at the level in use.
+ * share of the machine's peak of float multiply-adds at the level in use. Float convolutions are
+ * those over channel blocks, blocked input to blocked output, as they run inside a network; with
+ * Winograd's form the rate counts the multiply-adds of the direct one.
  *
  *     NORI_CPU=avx2 nori-bench-kernels [name part ...]
  *
@@ -9,7 +11,7 @@
 #include <stdlib.h>
 
 #include "peak.h"
-#include "providers/cpu/cpu_kernels.h"
+#include "providers/cpu/blocked.h"
 
 enum { PASSES = 7 };
 
@@ -30,9 +32,19 @@ static const layer layers[] = {
     {"conv 3x3 128-128 @28", "Conv", NORI_FLOAT, {1, 128, 28, 28}, {128, 128, 3, 3}, 1, 1, 1},
     {"conv 3x3 256-256 @14", "Conv", NORI_FLOAT, {1, 256, 14, 14}, {256, 256, 3, 3}, 1, 1, 1},
     {"conv 3x3 512-512 @7", "Conv", NORI_FLOAT, {1, 512, 7, 7}, {512, 512, 3, 3}, 1, 1, 1},
+    {"conv 3x3 s2 128-128 @56", "Conv", NORI_FLOAT, {1, 128, 56, 56}, {128, 128, 3, 3}, 1, 2, 1},
+    {"conv 3x3 s2 512-512 @14", "Conv", NORI_FLOAT, {1, 512, 14, 14}, {512, 512, 3, 3}, 1, 2, 1},
+    {"conv 3x3 64-64 @224", "Conv", NORI_FLOAT, {1, 64, 224, 224}, {64, 64, 3, 3}, 1, 1, 1},
+    {"conv 3x3 16-64 @56", "Conv", NORI_FLOAT, {1, 16, 56, 56}, {64, 16, 3, 3}, 1, 1, 1},
     {"conv 7x7 s2 3-64 @224", "Conv", NORI_FLOAT, {1, 3, 224, 224}, {64, 3, 7, 7}, 1, 2, 3},
     {"conv 3x3 s2 3-32 @224", "Conv", NORI_FLOAT, {1, 3, 224, 224}, {32, 3, 3, 3}, 1, 2, 1},
     {"conv 1x1 64-256 @56", "Conv", NORI_FLOAT, {1, 64, 56, 56}, {256, 64, 1, 1}, 1, 1, 0},
+    {"conv 1x1 256-64 @56", "Conv", NORI_FLOAT, {1, 256, 56, 56}, {64, 256, 1, 1}, 1, 1, 0},
+    {"conv 1x1 1024-256 @14", "Conv", NORI_FLOAT, {1, 1024, 14, 14}, {256, 1024, 1, 1}, 1, 1, 0},
+    {"conv 1x1 2048-512 @7", "Conv", NORI_FLOAT, {1, 2048, 7, 7}, {512, 2048, 1, 1}, 1, 1, 0},
+    {"conv 1x1 512-2048 @7", "Conv", NORI_FLOAT, {1, 512, 7, 7}, {2048, 512, 1, 1}, 1, 1, 0},
+    {"conv 1x1 s2 256-512 @56", "Conv", NORI_FLOAT, {1, 256, 56, 56}, {512, 256, 1, 1}, 1, 2, 0},
+    {"conv 1x1 16-96 @112", "Conv", NORI_FLOAT, {1, 16, 112, 112}, {96, 16, 1, 1}, 1, 1, 0},
     {"conv 1x1 96-24 @56", "Conv", NORI_FLOAT, {1, 96, 56, 56}, {24, 96, 1, 1}, 1, 1, 0},
     {"conv 1x1 384-64 @14", "Conv", NORI_FLOAT, {1, 384, 14, 14}, {64, 384, 1, 1}, 1, 1, 0},
     {"conv 1x1 960-160 @7", "Conv", NORI_FLOAT, {1, 960, 7, 7}, {160, 960, 1, 1}, 1, 1, 0},
@@ -49,7 +61,10 @@ static const layer layers[] = {
 static double measure_peak(void)
 {
     uint64_t start = nori__cpu_ns();
-    double flop = nori__cpu_level_get() >= NORI__CPU_AVX2 ? peak_avx2(2e8) : peak_base(2e7);
+    nori__cpu_level level = nori__cpu_level_get();
+    double flop = level >= NORI__CPU_AVX512 ? peak_avx512(4e8)
+                  : level >= NORI__CPU_AVX2 ? peak_avx2(2e8)
+                                            : peak_base(2e7);
     return flop / (double)(nori__cpu_ns() - start);
 }
 
@@ -84,21 +99,37 @@ static bool run_layer(const layer *l)
         flop *= (double)out[d] * (double)l->w[d];
     }
     flop = conv ? flop / (double)l->group : flop;
-    nori_tensor *x = random_tensor(l->type, rank, l->x);
+    bool blocked = conv && l->type == NORI_FLOAT;
+    int64_t block = (int64_t)nori__kernels_get()->block;
+    int64_t x_dims[5] = {l->x[0], (l->x[1] + block - 1) / block, l->x[2], l->x[3], block};
+    int64_t y_dims[5] = {out[0], (out[1] + block - 1) / block, out[2], out[3], block};
+    bool planes = blocked && l->x[1] <= 4; /* as the first layer of a network reads its picture */
+    nori_tensor *x = blocked && !planes ? random_tensor(l->type, 5, x_dims)
+                                        : random_tensor(l->type, rank, l->x);
     nori_tensor *w = random_tensor(l->type == NORI_UINT8 ? NORI_INT8 : l->type, rank, l->w);
-    nori_tensor *y = random_tensor(l->type == NORI_FLOAT ? NORI_FLOAT : NORI_INT32, rank, out);
+    nori_tensor *y = blocked ? random_tensor(NORI_FLOAT, 5, y_dims)
+                             : random_tensor(l->type == NORI_FLOAT ? NORI_FLOAT : NORI_INT32, rank,
+                                             out);
     int64_t pads[4] = {l->pad, l->pad, l->pad, l->pad}, strides[2] = {l->stride, l->stride};
     nori__attr attrs[3] = {{.name = "pads", .kind = NORI__ATTR_INTS, .count = 4, .v.ints = pads},
                            {.name = "strides", .kind = NORI__ATTR_INTS, .count = 2,
                             .v.ints = strides},
                            {.name = "group", .kind = NORI__ATTR_INT, .v.i = l->group}};
     nori__value values[3] = {{.name = "x"}, {.name = "w", .constant = w}, {.name = "y"}};
+    nori__dim dims[5];
+    for (int d = 0; d < x->rank; d++) {
+        dims[d] = nori__dim_of(x->dims[d]);
+    }
+    values[0].type.rank = (int8_t)x->rank;
+    values[0].type.dims = dims;
     values[0].type.elem = x->type;
     values[1].type.elem = w->type;
     values[2].type.elem = y->type;
     nori__value *in[2] = {&values[0], &values[1]}, *made[1] = {&values[2]};
     nori__node node = {.name = "", .op_type = l->op, .domain = "", .overload = "",
-                       .op = nori__op_find("", l->op), .version = 13, .inputs = in,
+                       .version = 13,
+                       .op = blocked ? nori__blocked_op(NORI__BLOCKED_CONV)
+                                     : nori__op_find("", l->op), .inputs = in,
                        .outputs = made, .input_count = 2, .output_count = 1, .attrs = attrs,
                        .attr_count = conv ? 3 : 0};
     const nori__kernel *k = node.op ? nori__cpu_kernel(&node) : NULL;

@@ -7,6 +7,7 @@
 /* Runs about flop float operations from registers; returns how many it did. */
 double peak_base(double flop);
 double peak_avx2(double flop);
+double peak_avx512(double flop);
 
 /* Keeps results alive. */
 extern volatile float peak_sink;

@@ -48,7 +48,7 @@ static void tiles(void **state)
                                             .clamp = i == 4, .low = -0.5f, .high = 0.75f};
                     buffer y = take(used * sizeof(float), 4);
                     memcpy(y.p, old, used * sizeof(float));
-                    k->f32_block_tile(pixels, blocks, terms, lanes, offset, x, step, w, y.p,
+                    k->f32_block_tile(pixels, blocks, terms, lanes, offset, x, step, w, 64, y.p,
                                       y_block, &f);
                     for (size_t at = 0; at < used; at++) {
                         size_t b = at / y_block, p = at % y_block / c, lane = at % y_block % c;

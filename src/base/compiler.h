@@ -8,12 +8,14 @@
 #define NORI__UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define NORI__UNUSED __attribute__((unused))
 #define NORI__RESTRICT __restrict
+#define NORI__PREFETCH(p) __builtin_prefetch(p, 0, 2) /* to read, into the second cache */
 #else
 #define NORI__PRINTF(fmt, args)
 #define NORI__LIKELY(x) (x)
 #define NORI__UNLIKELY(x) (x)
 #define NORI__UNUSED
 #define NORI__RESTRICT
+#define NORI__PREFETCH(p) ((void)(p))
 #endif
 
 /* One turn of a loop that waits for another thread. */

@@ -18,8 +18,8 @@ ALWAYS float tile_at(const char *p, size_t which, size_t step)
 
 /* pixels and blocks are constants where this is inlined. */
 ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, size_t lanes,
-                      const int64_t *offset, const float *x, size_t step, const float *w, float *y,
-                      size_t y_block, const nori__block_finish *f)
+                      const int64_t *offset, const float *x, size_t step, const float *w,
+                      size_t ahead, float *y, size_t y_block, const nori__block_finish *f)
 {
     vf s[TILE_PIXELS][2];
     for (size_t i = 0; i < pixels; i++) {
@@ -33,6 +33,7 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
         const char *p3 = p0 + 3 * step, *p6 = p3 + 3 * step, *p9 = p6 + 3 * step;
         const char *p12 = p9 + 3 * step;
         for (size_t l = 0; l < lanes; l++, w += blocks * VL) {
+            NORI__PREFETCH(w + ahead);
             vf w0 = v_load(w), w1 = blocks > 1 ? v_load(w + VL) : w0;
             for (size_t i = 0; i < pixels; i++) {
                 const char *p = i < 3 ? p0 : i < 6 ? p3 : i < 9 ? p6 : i < 12 ? p9 : p12;
@@ -73,15 +74,15 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
 
 #define TILE(pixels)                                                                               \
     case 2 * (pixels):                                                                             \
-        tile_body(pixels, 1, terms, lanes, offset, x, step, w, y, y_block, f);                     \
+        tile_body(pixels, 1, terms, lanes, offset, x, step, w, ahead, y, y_block, f);                     \
         break;                                                                                     \
     case 2 * (pixels) + 1:                                                                         \
-        tile_body(pixels, 2, terms, lanes, offset, x, step, w, y, y_block, f);                     \
+        tile_body(pixels, 2, terms, lanes, offset, x, step, w, ahead, y, y_block, f);                     \
         break;
 
 static void f32_block_tile(size_t pixels, size_t blocks, size_t terms, size_t lanes,
                            const int64_t *offset, const float *x, size_t step, const float *w,
-                           float *y, size_t y_block, const nori__block_finish *f)
+                           size_t ahead, float *y, size_t y_block, const nori__block_finish *f)
 {
     switch (2 * pixels + blocks - 1) {
         TILE(1)

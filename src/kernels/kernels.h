@@ -170,10 +170,12 @@ typedef struct nori__kernels {
     /* Sums for pixels <= block_pixels and blocks <= 2 blocks of output channels:
      * y[b][i] = finish(sum over t < terms, l < lanes of x[offset[t] + l + i * step] *
      * w[t][l][b]), w being vectors; pixel i is at y + i * block. Convolutions of all kinds, 1 x 1
-     * and Winograd's products are lists of such terms. */
+     * and Winograd's products are lists of such terms. Each lane fetches what lies ahead floats past
+     * its weights (nothing is read there) into the second cache. */
     void (*f32_block_tile)(size_t pixels, size_t blocks, size_t terms, size_t lanes,
                            const int64_t *offset, const float *x, size_t step, const float *w,
-                           float *y, size_t y_block, const nori__block_finish *finish);
+                           size_t ahead, float *y, size_t y_block,
+                           const nori__block_finish *finish);
     /* Rows [row, end) of a depthwise convolution of one block; x is its plane, w [kernel][block], y
      * where row goes. Pads are zeros. */
     void (*f32_block_depthwise)(const nori__block_window *g, size_t row, size_t end, const float *x,

@@ -112,9 +112,10 @@ static inline void nori__bconv_unit(const nori__bconv_run *r, int64_t u, size_t 
 /* Cuts pairs into shares so that every thread has work; sets share and shares. */
 void nori__bconv_share(nori__bconv_run *r, size_t pairs, int threads);
 /* pixels of a line by blocks, in tiles of about equal size. x, y, add: of the line's first pixel;
- * finish->add stands at the line's too. */
+ * finish->add stands at the line's too. first: of the lines that use these weights. */
 void nori__bconv_line(const nori__bconv_run *r, const nori__bconv_chunk *c, size_t pixels,
                       size_t blocks, const int64_t *offset, const float *x, size_t step,
-                      const float *w, float *y, size_t y_block, const nori__block_finish *finish);
+                      const float *w, bool first, float *y, size_t y_block,
+                      const nori__block_finish *finish);
 
 #endif

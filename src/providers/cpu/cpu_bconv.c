@@ -216,16 +216,20 @@ void nori__bconv_share(nori__bconv_run *r, size_t pairs, int threads)
 
 void nori__bconv_line(const nori__bconv_run *r, const nori__bconv_chunk *c, size_t pixels,
                       size_t blocks, const int64_t *offset, const float *x, size_t step,
-                      const float *w, float *y, size_t y_block, const nori__block_finish *finish)
+                      const float *w, bool first, float *y, size_t y_block,
+                      const nori__block_finish *finish)
 {
     const nori__kernels *kern = nori__kernels_get();
     size_t tiles = nori__div_up(pixels, kern->block_pixels), size = r->s->block;
+    /* While the first tiles run, the weights that come next are fetched; each lane asks for one
+     * line, so the second tile asks for those in between. */
+    size_t next = c->terms * c->lanes * blocks * size;
     nori__block_finish f = *finish;
     for (size_t t = 0, p = 0; t < tiles; t++) {
         size_t end = pixels * (t + 1) / tiles;
         f.add = finish->add ? finish->add + p * size : NULL;
         kern->f32_block_tile(end - p, blocks, c->terms, c->lanes, offset + c->first, x + p * step,
-                             step, w, y + p * size, y_block, &f);
+                             step, w, first && t < 2 ? next + t * 16 : 0, y + p * size, y_block, &f);
         p = end;
     }
 }
