@@ -1,4 +1,5 @@
-"""Where tests find ONNX Runtime's library: $NORI_ORT_LIBRARY, or what tools/get_ort.sh fetched."""
+"""Where tests find ONNX Runtime's library: $NORI_ORT_LIBRARY, the folder $NORI_ORT_NODE where npm
+installed onnxruntime-node, or what tools/get_ort.sh fetched."""
 import glob
 import os
 import platform
@@ -14,6 +15,7 @@ def find():
     if given:
         return given if os.path.exists(given) else None
     arch = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), "none")
-    found = glob.glob(os.path.join(SOURCE, "build", "ort", "node_modules", "onnxruntime-node", "bin",
-                                   "*", "linux", arch, "libonnxruntime.so*"))
+    folder = os.environ.get("NORI_ORT_NODE") or os.path.join(SOURCE, "build", "ort")
+    found = glob.glob(os.path.join(folder, "node_modules", "onnxruntime-node", "bin", "*", "linux",
+                                   arch, "libonnxruntime.so*"))
     return found[0] if found else None

@@ -155,6 +155,7 @@ static void test_nan_and_zero(void **state)
     one("Softplus", NORI_FLOAT, "3", V(1000, -1000, 0), V(1000, 0, 0.6931471805599453), 1e-7);
     one("Gelu", NORI_FLOAT, "3", V(-INFINITY, 1, INFINITY), V(0, 0.8413447460685429, INFINITY),
         1e-7);
+    one("ThresholdedRelu", NORI_FLOAT, "3", V(NAN, 1, 1.5), V(0, 0, 1.5), 0); /* NaN is not above */
     one("Softsign", NORI_FLOAT, "2", V(-INFINITY, 1), V(-1, 0.5), 0);
     one("HardSwish", NORI_FLOAT, "3", V(-4, 4, 0), V(-0.0, 4, 0), 1e-7);
 }

@@ -312,6 +312,27 @@ static void test_svm(void **state)
     double p = 1 / (1 + exp(-1)), got = (double)((const float *)out[1]->data)[0];
     assert_true(fabs(got - p) < 5e-3); /* the coupling stops at this accuracy */
     nori_tensor_free(out[1]);
+
+    /* Without probabilities: the decision -x of the pair votes for the first label above 0, and the
+     * scores are its negative and itself. */
+    n = begin(&m, "SVMClassifier", NORI_FLOAT, "l s");
+    FLOATS(&m, n, "support_vectors", -1, 1);
+    INTS(&m, n, "vectors_per_class", 1, 1);
+    FLOATS(&m, n, "coefficients", 0.5, -0.5);
+    FLOATS(&m, n, "rho", 0);
+    INTS(&m, n, "classlabels_ints", 7, 3);
+    finish(&m, NODE_F(NODE_DIMS(2, 1), -1, 2), out, 2, NORI_OK);
+    node_expect(out[0], NORI_INT64, NODE_DIMS(2), (double[]){7, 3});
+    node_expect(out[1], NORI_FLOAT, NODE_DIMS(2, 2), (double[]){-1, 1, 2, -2});
+
+    /* No support vectors: a linear function a class, the first rho for all. */
+    n = begin(&m, "SVMClassifier", NORI_FLOAT, "l s");
+    FLOATS(&m, n, "coefficients", 1, -1, 0.5);
+    FLOATS(&m, n, "rho", 0.25, 9, 9);
+    INTS(&m, n, "classlabels_ints", 7, 3, 5);
+    finish(&m, NODE_F(NODE_DIMS(1, 1), 2), out, 2, NORI_OK);
+    node_expect(out[0], NORI_INT64, NODE_DIMS(1), (double[]){7});
+    node_expect(out[1], NORI_FLOAT, NODE_DIMS(1, 3), (double[]){2.25, -1.75, 1.25});
 }
 
 /* ---- scaling and encoding ---- */

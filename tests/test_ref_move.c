@@ -89,6 +89,9 @@ static void test_slice_clamps(void **state)
         {0, 3, -1, 0, {0}},
         {1, INT64_MAX, INT64_MAX, 1, {1}},
         {2, INT64_MIN, INT64_MIN, 1, {2}},
+        {-9, INT64_MIN, -1, 1, {0}}, /* clamped to the first element, unlike in Python */
+        {-9, -9, -2, 1, {0}},
+        {-1, INT64_MAX, -1, 0, {0}},
     };
     for (size_t i = 0; i < NORI__COUNT(cases); i++) {
         make m;

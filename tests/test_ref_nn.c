@@ -374,6 +374,16 @@ static void test_norm(void **state)
     one_near(&o, 1, ONE_F(2), 1e-6);
     one_near(&o, 2, ONE_F(1), 1e-6);
     one_end(&o);
+
+    one_begin(&o, "", "LayerNormalization", 3, 0); /* over nothing: two lines all the same */
+    one_input(&o, NORI_FLOAT, ONE_DIMS(2, 0), NULL);
+    one_input(&o, NORI_FLOAT, ONE_DIMS(0), NULL);
+    one_ok(&o);
+    one_shape(&o, 0, NORI_FLOAT, ONE_DIMS(2, 0));
+    one_shape(&o, 1, NORI_FLOAT, ONE_DIMS(2, 1));
+    one_near(&o, 1, ONE_F(NAN, NAN), 0);
+    one_near(&o, 2, ONE_F(NAN, NAN), 0);
+    one_end(&o);
     one_begin(&o, "com.microsoft", "SkipLayerNormalization", 1, 0);
     one_input(&o, NORI_FLOAT, ONE_DIMS(1, 2, 2), ONE_F(0, 1, 2, 3));
     one_input(&o, NORI_FLOAT, ONE_DIMS(1, 2, 2), ONE_F(0, 1, 2, 1));

@@ -1,5 +1,6 @@
 /* test_upgrade.c: old forms of operators in the words of the newest. Each case is one node; the
  * graph afterwards must hold the new form, with the old meaning. */
+#include <float.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 
 #include "make_model.h"
+#include "ops/resize.h"
 #include "ops/resolve.h"
 #include "ops/schema.h"
 
@@ -165,6 +167,13 @@ static void scalars_become_inputs(void **state)
     nori__pb_node *p = begin(6, "Clip", "x", "y");
     make_attr(&m, p, "max", NORI__ATTR_FLOAT)->f = 6;
     nori__node *n = upgraded();
+    has_float(n, 1, -FLT_MAX); /* version 6 has defaults, version 1 has none */
+    has_float(n, 2, 6);
+    end();
+
+    p = begin(1, "Clip", "x", "y");
+    make_attr(&m, p, "max", NORI__ATTR_FLOAT)->f = 6;
+    n = upgraded();
     assert_null(n->inputs[1]);
     has_float(n, 2, 6);
     end();
@@ -249,7 +258,8 @@ static void upsampling_is_resizing(void **state)
         assert_string_equal(n->inputs[2]->name, "scales");
         assert_int_equal(n->inputs[2]->uses, 1);
         assert_string_equal(nori__attr_s(n, "coordinate_transformation_mode", ""), "asymmetric");
-        assert_string_equal(nori__attr_s(n, "nearest_mode", ""), "floor");
+        assert_string_equal(nori__attr_s(n, "nearest_mode", ""),
+                            i ? NORI__ROUND_OUTWARD_TEXT : "floor");
         end();
     }
 }

@@ -129,11 +129,15 @@ void nori__slice_axis(int64_t dim, int64_t start, int64_t end, int64_t step, int
                       int64_t *count)
 {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? dim : dim - 1;
+    *first = *count = 0;
+    if (dim == 0) {
+        return;
+    }
     start = start < 0 ? start + dim : start;
     end = end < 0 ? end + dim : end;
-    start = start < low ? low : start > high ? high : start;
+    /* Unlike in Python, a start before the first element is the first one, whatever the step. */
+    start = start < 0 ? 0 : start > high ? high : start;
     end = end < low ? low : end > high ? high : end;
-    /* With a negative step, start may be -1 when nothing is selected: end is not below it. */
     int64_t span = step > 0 ? end - start : start - end;
     uint64_t by = step > 0 ? (uint64_t)step : (uint64_t)0 - (uint64_t)step;
     *first = start;

@@ -11,7 +11,8 @@ static const char *const modes[] = {"nearest", "linear", "cubic"};
 static const char *const coords[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
                                      "align_corners", "asymmetric", "tf_crop_and_resize",
                                      "tf_half_pixel_for_nn"};
-static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil",
+                                     NORI__ROUND_OUTWARD_TEXT};
 
 static nori_status pick(const nori__node *node, nori_error *err, const char *name,
                         const char *otherwise, const char *const *list, size_t n, int *out)
@@ -38,7 +39,10 @@ nori_status nori__resize_read(const nori__node *node, nori_error *err, nori__res
     NORI__TRY(pick(node, err, "mode", "nearest", modes, NORI__COUNT(modes), &mode));
     NORI__TRY(pick(node, err, "coordinate_transformation_mode",
                    old ? "asymmetric" : "half_pixel", coords, NORI__COUNT(coords), &how));
-    NORI__TRY(pick(node, err, "nearest_mode", old ? "floor" : "round_prefer_floor", rounds,
+    const char *otherwise = !old                                       ? "round_prefer_floor"
+                            : nori__same(node->op_type, "Upsample") ? "floor"
+                                                                     : NORI__ROUND_OUTWARD_TEXT;
+    NORI__TRY(pick(node, err, "nearest_mode", otherwise, rounds,
                    NORI__COUNT(rounds), &round));
     r->mode = (nori__resize_mode)mode;
     r->coords = (nori__resize_coords)how;

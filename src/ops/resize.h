@@ -21,8 +21,11 @@ typedef enum nori__resize_round {
     NORI__ROUND_PREFER_FLOOR,
     NORI__ROUND_PREFER_CEIL,
     NORI__ROUND_FLOOR,
-    NORI__ROUND_CEIL
+    NORI__ROUND_CEIL,
+    NORI__ROUND_OUTWARD /* of opset 10: down where an axis grows, up where it shrinks */
 } nori__resize_round;
+/* What nearest_mode says on the compiled copy of a Resize of opset 10; not a word of ONNX. */
+#define NORI__ROUND_OUTWARD_TEXT "floor or ceil by scale"
 
 typedef struct nori__resize {
     nori__resize_mode mode;

@@ -23,7 +23,7 @@ static const rewrite rewrites[] = {
     ROW(Clip, 11, clip),
     ROW(DFT, 20, dft),
     ROW(Div, 7, broadcast),
-    ROW(Dropout, 12, dropout),
+    {NORI__OP_ONNX_Dropout, 12, true, nori__upgrade_dropout}, /* the type of mask */
     ROW(Equal, 7, broadcast),
     ROW(GlobalLpPool, 2, lp),
     ROW(Greater, 7, broadcast),

@@ -1,5 +1,7 @@
 /* upgrade_forms.c: attributes that later versions take as inputs. What is missing in the old form
  * gets the default of that form, which is not always the new one's. */
+#include <float.h>
+
 #include "ops/upgrade.h"
 
 static bool has_input(const nori__node *n, uint32_t i)
@@ -55,8 +57,9 @@ nori_status nori__upgrade_clip(nori__node *n, nori_error *err)
     static const char *const names[] = {"min", "max"};
     nori_type elem = nori__upgrade_elem(n, 0);
     for (uint32_t i = 0; i < 2; i++) {
-        if (nori__attr_find(n, names[i])) {
-            float bound = nori__attr_f(n, names[i], 0);
+        /* Version 6 has the largest float as default: there infinity is clipped as well. */
+        if (nori__attr_find(n, names[i]) || n->version >= 6) {
+            float bound = nori__attr_f(n, names[i], i == 0 ? -FLT_MAX : FLT_MAX);
             NORI__TRY(nori__upgrade_floats(n, 1 + i, elem, &bound, -1, err));
             nori__node_drop_attr(n, names[i]);
         }

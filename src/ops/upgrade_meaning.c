@@ -1,5 +1,6 @@
 /* upgrade_meaning.c: what old versions did by default, or under another name, said in the words of
  * the newest. */
+#include "ops/resize.h"
 #include "ops/upgrade.h"
 
 /* Opset 1 to 6 arithmetic: with broadcast=1, B's axes line up with A's from `axis` on (without it:
@@ -40,9 +41,9 @@ nori_status nori__upgrade_broadcast(nori__node *n, nori_error *err)
     return nori__upgrade_ints(u, 1, axes, missing, err);
 }
 
-/* Upsample and the first Resize: asymmetric coordinates, nearest rounds down. scales stands in
- * input 1 and moves to 2. */
-static nori_status to_resize(nori__node *n, nori_error *err)
+/* Upsample and the first Resize: asymmetric coordinates, nearest as said. scales stands in input 1
+ * and moves to 2. */
+static nori_status to_resize(nori__node *n, const char *nearest, nori_error *err)
 {
     nori__value *scales = n->input_count > 1 ? n->inputs[1] : NULL;
     bool ok = true;
@@ -53,7 +54,7 @@ static nori_status to_resize(nori__node *n, nori_error *err)
     mode = nori__same(mode, "bilinear") ? "linear" : mode;
     ok = ok && nori__node_set_text(n, "mode", mode) &&
          nori__node_set_text(n, "coordinate_transformation_mode", "asymmetric") &&
-         nori__node_set_text(n, "nearest_mode", "floor");
+         nori__node_set_text(n, "nearest_mode", nearest);
     n->op_type = "Resize";
     return ok ? NORI_OK : nori__no_memory(err);
 }
@@ -71,12 +72,12 @@ nori_status nori__upgrade_upsample(nori__node *n, nori_error *err)
         nori__node_drop_attr(n, "height_scale");
         nori__node_drop_attr(n, "width_scale");
     }
-    return to_resize(n, err);
+    return to_resize(n, "floor", err);
 }
 
 nori_status nori__upgrade_resize(nori__node *n, nori_error *err)
 {
-    return to_resize(n, err);
+    return to_resize(n, NORI__ROUND_OUTWARD_TEXT, err);
 }
 
 /* The type's name as onnx.proto writes it becomes its number. */

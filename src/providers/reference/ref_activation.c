@@ -107,7 +107,7 @@ static double do_swish(double x, const double *p)
 
 static double do_thresholded(double x, const double *p)
 {
-    return x <= p[0] ? 0 : x;
+    return x > p[0] ? x : 0; /* so NaN, which is not above alpha, gives 0 */
 }
 
 static nori_status apply(nori_call *call, double (*f)(double, const double *), double p0,

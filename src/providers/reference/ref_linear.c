@@ -286,8 +286,7 @@ static nori_status classify(const machine *m, const nori__labels *labels, const 
         const double *scores = p;
         if (!sizes) { /* one linear function a class */
             for (int64_t c = 0; c < n; c++) {
-                p[c] = kernel(m, r, m->weights + c * m->x.width) +
-                       (double)m->rho[m->n_rho == n ? c : 0];
+                p[c] = kernel(m, r, m->weights + c * m->x.width) + (double)m->rho[0];
             }
             best = nori__largest(p, n);
             nori__post_apply(post, p, n);
@@ -296,13 +295,12 @@ static nori_status classify(const machine *m, const nori__labels *labels, const 
                 k[s] = kernel(m, r, m->vectors + s * m->x.width);
             }
             decide(m, sizes, n, k, pairs, votes);
-            best = nori__largest(votes, n);
+            best = nori__largest(votes, n); /* also where probabilities would say otherwise */
             if (m->n_prob > 0) {
                 probabilities(m, n, pairs, more, p);
-                best = nori__largest(p, n);
-            } else if (n == 2) {
-                p[0] = pairs[0];
-                p[1] = -pairs[0];
+            } else if (n == 2) { /* as ONNX's own evaluator: the label is by the vote alone */
+                p[0] = -pairs[0];
+                p[1] = pairs[0];
             } else {
                 scores = pairs;
                 n_scores = n_pairs;

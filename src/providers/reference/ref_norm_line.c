@@ -67,7 +67,7 @@ static nori_status line_norm(nori_call *call, bool centered, uint32_t inverse_ou
     const double *bias = nori__nn_has(call, 2) ? call->in[2]->data : NULL;
     double *y = call->out[0]->data;
     int64_t n = nori__nn_product(x->dims, axis, x->rank);
-    int64_t lines = x->count > 0 ? x->count / n : 0;
+    int64_t lines = nori__nn_product(x->dims, 0, axis); /* each with a mean, of nothing too: NaN */
     for (int64_t line = 0; line < lines; line++, v += n, y += n) {
         double mean = 0, squares = 0;
         for (int64_t i = 0; i < n && centered; i++) {

@@ -47,12 +47,14 @@ static int64_t limit(double v, int64_t n)
     return !(v > 0) ? 0 : v >= (double)n ? n - 1 : (int64_t)v;
 }
 
-static int64_t nearest(const nori__resize *r, double x, int64_t n)
+static int64_t nearest(const nori__resize *r, int d, double x, int64_t n)
 {
+    x = (double)(float)x; /* scales are floats: a tie stays one (4.5, not 4.50000009 for 0.7) */
     double low = floor(x);
     if (x != low) {
         double ratio = x - low;
         bool up = r->round == NORI__ROUND_CEIL ||
+                  (r->round == NORI__ROUND_OUTWARD && r->scale[d] < 1) ||
                   (r->round == NORI__ROUND_PREFER_FLOOR && ratio > 0.5) ||
                   (r->round == NORI__ROUND_PREFER_CEIL && ratio >= 0.5);
         low += up ? 1 : 0;
@@ -106,7 +108,7 @@ static nori_status resize_nearest(nori_call *call, const nori__resize *r)
         for (int64_t o = 0; o < y->dims[d]; o++) {
             double p = (double)o;
             bool inside = !changes(r, d, x) || source(r, d, x->dims[d], o, &p);
-            *next++ = inside ? nearest(r, p, x->dims[d]) : -1;
+            *next++ = inside ? nearest(r, d, p, x->dims[d]) : -1;
         }
     }
     nori_status status = NORI_OK;
