@@ -4,6 +4,7 @@
 #define NORI_TOOLS_H
 
 #include "nori/nori.h"
+#include "nori/provider.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -257,8 +258,9 @@ NORI_API void nori_versus_free(nori_versus *versus);
 
 /* ---- what there is ---------------------------------------------------------------------- */
 
-/* One operator at one version as built; 0 past the last. types: of its first constrained input,
- * comma-separated, as many as fit. kernel: the providers that run it, or "". */
+/* One operator at one version as built; 0 past the last. types: what that version lets its first
+ * input be (one of its outputs where there is none), comma-separated, as many as fit. kernel:
+ * "reference" when the reference provider runs it, else "". */
 typedef struct nori_capability {
     size_t size; /* sizeof, set by the caller */
     const char *domain, *op, *family;
@@ -267,6 +269,11 @@ typedef struct nori_capability {
     const char *kernel;
 } nori_capability;
 NORI_API int nori_capability_at(size_t index, nori_capability *capability);
+/* Which of the types a provider has a kernel of its own for, found by offering it such a node; ""
+ * for none. Providers that take parts of a model (they have a claim) are asked about each model
+ * only, and give "" here. Shapes and attributes may still send single nodes to reference. */
+NORI_API void nori_capability_types(size_t index, const nori_provider *provider, char *types,
+                                    size_t size);
 
 /* CPU name, features, level in use and how many threads why; static or caller-held text. */
 NORI_API const char *nori_cpu_name(void);

@@ -13,11 +13,11 @@ static bool first_float(const nori__node *node)
     return nori__cpu_is_f32(node, 0);
 }
 
-/* The kernel looks for itself. */
-static bool any(const nori__node *node)
+/* Integers of eight bits; what else they must be, the kernel looks for itself. */
+static bool eight_bits(const nori__node *node)
 {
-    (void)node;
-    return true;
+    const nori__value *v = nori__cpu_value(node, 0);
+    return v && nori__cpu_is_8bit((nori_type)v->type.elem);
 }
 
 /* Elements of four bytes. */
@@ -69,12 +69,12 @@ static const struct row {
     {NORI__OP_ONNX_MaxPool, floats, &nori__cpu_pool},
     {NORI__OP_ONNX_AveragePool, floats, &nori__cpu_pool},
     {NORI__OP_MS_SkipLayerNormalization, floats, &nori__cpu_skip_norm},
-    {NORI__OP_ONNX_ConvInteger, any, &nori__cpu_qconv},
-    {NORI__OP_ONNX_QLinearConv, any, &nori__cpu_qconv},
-    {NORI__OP_ONNX_MatMulInteger, any, &nori__cpu_qmatmul},
-    {NORI__OP_ONNX_QLinearMatMul, any, &nori__cpu_qmatmul},
+    {NORI__OP_ONNX_ConvInteger, eight_bits, &nori__cpu_qconv},
+    {NORI__OP_ONNX_QLinearConv, eight_bits, &nori__cpu_qconv},
+    {NORI__OP_ONNX_MatMulInteger, eight_bits, &nori__cpu_qmatmul},
+    {NORI__OP_ONNX_QLinearMatMul, eight_bits, &nori__cpu_qmatmul},
     {NORI__OP_ONNX_QuantizeLinear, first_float, &nori__cpu_quantize},
-    {NORI__OP_ONNX_DequantizeLinear, any, &nori__cpu_dequantize},
+    {NORI__OP_ONNX_DequantizeLinear, eight_bits, &nori__cpu_dequantize},
     {NORI__OP_ONNX_DynamicQuantizeLinear, first_float, &nori__cpu_dynamic_quantize},
     {NORI__OP_ONNX_ReduceMean, first_float, &nori__cpu_mean},
     {NORI__OP_ONNX_Transpose, words, &nori__cpu_transpose},

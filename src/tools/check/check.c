@@ -72,7 +72,8 @@ static nori_status walk(nori_findings *f, nori__ir *ir, nori__arena *scratch, no
 /* As a session sees the model: functions expanded, old forms made new, all inferred. Finds what
  * the walk could not, nodes whose old form inference does not read; it stops at the first fault,
  * so it is asked only when the walk has found none. */
-static nori_status check_compiled(nori_findings *f, const nori__ir *ir, nori_error *err)
+static nori_status check_compiled(nori_findings *f, const nori__ir *ir, const char *targets,
+                                  nori_error *err)
 {
     nori__ir *copy = NULL;
     NORI__TRY(nori__ir_copy(ir, &copy, err));
@@ -82,8 +83,12 @@ static nori_status check_compiled(nori_findings *f, const nori__ir *ir, nori_err
     if (status == NORI_OK) {
         status = nori__upgrade(copy, &problem); /* infers on the way */
     }
+    nori_status asked = NORI_OK;
+    if (status == NORI_OK) {
+        asked = nori__check_fallback(f, copy, targets, err);
+    }
     nori__ir_free(copy);
-    if (status == NORI_ERROR_MEMORY) {
+    if (status == NORI_ERROR_MEMORY || asked != NORI_OK) {
         return nori__no_memory(err);
     }
     if (status != NORI_OK) {
@@ -111,7 +116,7 @@ static nori_status check_all(nori_findings *f, const nori__ir *ir, const char *t
         nori__check_batch(f, copy);
     }
     nori__ir_free(copy);
-    return status == NORI_OK && !f->faulty ? check_compiled(f, ir, err) : status;
+    return status == NORI_OK && !f->faulty ? check_compiled(f, ir, targets, err) : status;
 }
 
 nori_status nori__check_ir(const nori__ir *ir, const nori_check_options *options,

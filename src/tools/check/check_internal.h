@@ -61,6 +61,10 @@ void nori__check_axes(nori_findings *f, const nori__ir *ir);
 /* check_targets.c: operators that cannot run at all, or not on one of the targets. */
 nori_status nori__check_gaps(nori_findings *f, const nori__ir *ir, const char *targets,
                              nori_error *err);
+/* Which operators a target has no kernel of its own for, so that reference runs them: on a copy as
+ * a session compiles it, types inferred. */
+nori_status nori__check_fallback(nori_findings *f, const nori__ir *compiled, const char *targets,
+                                 nori_error *err);
 
 /* check.c: the walk. */
 nori_status nori__check_ir(const nori__ir *ir, const nori_check_options *options,

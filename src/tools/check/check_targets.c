@@ -1,5 +1,7 @@
-/* check_targets.c: what cannot run, at all or on the targets the caller names. */
+/* check_targets.c: what cannot run, at all or on the targets the caller names, and what runs there
+ * on kernels that are not the target's own. */
 #include "ops/support.h"
+#include "providers/providers.h"
 #include "tools/check/check_internal.h"
 
 static const char *rule_of(const nori__gap *gap)
@@ -79,5 +81,74 @@ nori_status nori__check_gaps(nori_findings *f, const nori__ir *ir, const char *t
         f->failed |= !copy;
     }
     nori__vec_free(&gaps);
+    return status;
+}
+
+/* Whether a node is work when the model runs: views, shapes and what follows from constants alone
+ * are not. */
+static bool is_work(const nori__node *n)
+{
+    bool variable = false;
+    if (!n->op || (n->op->flags & (NORI__OP_VIEW | NORI__OP_SHAPE | NORI__OP_CONTROL))) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n->input_count; i++) {
+        const nori__value *v = n->inputs[i];
+        variable |= v && !nori__value_const(v) && v->data_count <= 0;
+    }
+    return variable;
+}
+
+typedef struct fallback {
+    const nori__node *first;
+    size_t nodes;
+} fallback;
+
+static nori_status report_fallback(nori_findings *f, const nori__ir *ir, const nori_provider *p,
+                                   nori_error *err)
+{
+    nori__map seen; /* operator -> fallback */
+    nori__vec list;
+    nori__map_init(&seen, f->allocator);
+    nori__vec_init(&list, f->allocator);
+    bool failed = false;
+    for (const nori__graph *g = ir->graphs; g && !failed; g = g->next_graph) {
+        for (const nori__node *n = g->first; n && !failed; n = n->next) {
+            if (!is_work(n) || p->kernel(NULL, n)) {
+                continue;
+            }
+            fallback *b = nori__map_get(&seen, n->op->name);
+            if (!b) {
+                b = nori__arena_alloc(&f->arena, sizeof(*b));
+                failed = !b || !nori__map_put(&seen, n->op->name, b) || !nori__vec_push(&list, b);
+            }
+            if (b) {
+                b->first = b->first ? b->first : n;
+                b->nodes++;
+            }
+        }
+    }
+    for (size_t i = 0; i < list.count && !failed; i++) {
+        const fallback *b = list.items[i];
+        nori__found_at(f, NORI_SEVERITY_INFO, "target", b->first, NULL,
+                       "target %s: %s runs on the reference kernel, which is slow; %zu node%s",
+                       p->name, b->first->op->name, b->nodes, b->nodes == 1 ? "" : "s");
+    }
+    nori__vec_free(&list);
+    nori__map_free(&seen);
+    return failed ? nori__no_memory(err) : NORI_OK;
+}
+
+nori_status nori__check_fallback(nori_findings *f, const nori__ir *compiled, const char *targets,
+                                 nori_error *err)
+{
+    size_t size = 0;
+    const char *name, *list = targets ? targets : "";
+    nori_status status = NORI_OK;
+    while (status == NORI_OK && (name = next_name(&list, &size)) != NULL) {
+        if (nori__str_is((nori__str){name, size}, "cpu")) {
+            status = report_fallback(f, compiled, nori__builtin_find("cpu")->provider, err);
+        }
+    }
     return status;
 }

@@ -41,38 +41,6 @@ int nori_usable_threads(char *reason, size_t size)
     return nori__usable_cpus(NULL, reason, size);
 }
 
-static void types_text(uint64_t types, char *out, size_t size)
-{
-    size_t used = 0;
-    out[0] = 0;
-    for (int t = 1; t < NORI_TYPE_COUNT && used + 1 < size; t++) {
-        if (types >> t & 1) {
-            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "," : "",
-                                     nori_type_name((nori_type)t));
-        }
-    }
-}
-
-int nori_capability_at(size_t index, nori_capability *capability)
-{
-    const nori__schema *s = nori__schema_at(index);
-    if (!s) {
-        return 0;
-    }
-    const nori__op *op = nori__op_find(s->domain, s->name);
-    nori_capability c = {.size = capability->size,
-                         .domain = s->domain,
-                         .op = s->name,
-                         .family = op ? op->family : "",
-                         .since = s->since,
-                         .kernel = op && op->reference ? "reference" : ""};
-    if (s->n_in > 0) {
-        types_text(s->in[0].types, c.types, sizeof(c.types));
-    }
-    memcpy(capability, &c, c.size < sizeof(c) ? c.size : sizeof(c));
-    return 1;
-}
-
 int nori_session_profile(const nori_session *session, size_t index, nori_profile_row *row)
 {
     const nori__step *step =
