@@ -183,8 +183,8 @@ int cli_fit_scalar(const cli_args *args, const nori_value_info *info, nori_tenso
     return EXIT_YES;
 }
 
-static int read_input(cli_args *args, const char *path, const nori_value_info *info,
-                      nori_tensor **tensor)
+int cli_read_input(cli_args *args, const char *path, const nori_value_info *info,
+                   nori_tensor **tensor)
 {
     nori_error err = {0};
     if (cli_is_picture(path)) {
@@ -299,7 +299,7 @@ static int take_file(feeding *f, const char *spec, bool may_name)
     }
     nori_tensor_free(f->inputs[at]);
     f->inputs[at] = NULL;
-    return read_input(f->args, path, nori_session_input(f->session, at), &f->inputs[at]);
+    return cli_read_input(f->args, path, nori_session_input(f->session, at), &f->inputs[at]);
 }
 
 int cli_inputs(cli_args *args, const nori_session *session, const char *const *files, int n_files,

@@ -18,6 +18,9 @@
  * become 1 in random inputs unless --dim says otherwise. 0 or an exit code. */
 int cli_inputs(cli_args *args, const nori_session *session, const char *const *files,
                int n_files, nori_tensor **inputs);
+/* One file as a tensor for an input: picture, raw, or a tensor file. 0 or an exit code. */
+int cli_read_input(cli_args *args, const char *path, const nori_value_info *info,
+                   nori_tensor **tensor);
 /* A tensor of the input's type and shape with deterministic pseudo-random content. */
 int cli_random(cli_args *args, const nori_value_info *info, uint64_t seed,
                nori_tensor **tensor);

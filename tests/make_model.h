@@ -128,6 +128,27 @@ static inline void make_floats(make *m, nori__pb_graph *g, const char *name, int
     }
 }
 
+/* A float initializer with content; shape as "2 3". */
+static inline void make_weights(make *m, nori__pb_graph *g, const char *name, const char *shape,
+                                const float *values)
+{
+    nori__pb_tensor *t = MAKE_ADD(m, g->initializers);
+    int64_t count = 1;
+    t->name = make_str(m, name);
+    t->data_type = NORI_FLOAT;
+    for (const char *at = shape; *at; at += strcspn(at, " "), at += *at == ' ') {
+        int64_t size = 0;
+        for (const char *c = at; *c >= '0' && *c <= '9'; c++) {
+            size = size * 10 + (*c - '0');
+        }
+        *MAKE_ADD(m, t->dims) = size;
+        count *= size;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        *MAKE_ADD(m, t->floats) = values[i];
+    }
+}
+
 /* Names separated by spaces; "-" is an empty name. */
 #define MAKE_NAMES(m, list, names)                                                \
     for (const char *at = (names); *at; at += strcspn(at, " "), at += *at == ' ') { \

@@ -175,9 +175,9 @@ static void any_split(void **state)
     }
     assert_int_equal(sum, N);
     assert_int_equal(all.zeros, 2);
-    for (int m = NORI__RANGE_MINMAX; m <= NORI__RANGE_MSE; m++) {
-        nori__range a = nori__range_choose(&all, (nori__range_method)m, 99.9, NORI_INT8, false);
-        nori__range b = nori__range_choose(&merged, (nori__range_method)m, 99.9, NORI_INT8, false);
+    for (int m = NORI_RANGE_MINMAX; m <= NORI_RANGE_MSE; m++) {
+        nori__range a = nori__range_choose(&all, (nori_range_method)m, 99.9, NORI_INT8, false);
+        nori__range b = nori__range_choose(&merged, (nori_range_method)m, 99.9, NORI_INT8, false);
         assert_memory_equal(&a, &b, sizeof(a));
     }
 }
@@ -189,7 +189,7 @@ static void not_finite(void **state)
     nori__observer_init(&o);
     nori__observer_add(&o, (float[]){NAN, INFINITY, -INFINITY}, 3);
     assert_int_equal(o.count, 0);
-    nori__range r = nori__range_choose(&o, NORI__RANGE_MINMAX, 0, NORI_INT8, false);
+    nori__range r = nori__range_choose(&o, NORI_RANGE_MINMAX, 0, NORI_INT8, false);
     assert_true(r.low == 0 && r.high == 0);
     nori__observer_add(&o, (float[]){1e-45f, 3.4e38f, -3.4e38f, NAN}, 4);
     assert_int_equal(o.count, 3);
@@ -214,21 +214,21 @@ static void methods(void **state)
     v[5] = 100;
     v[6] = -100;
     nori__observer_add(&o, v, N);
-    nori__range r = nori__range_choose(&o, NORI__RANGE_MINMAX, 0, NORI_INT8, false);
+    nori__range r = nori__range_choose(&o, NORI_RANGE_MINMAX, 0, NORI_INT8, false);
     near(r.low, -100, 1e-6);
     near(r.high, 100, 1e-6);
     near(r.clipped, 0, 0);
-    r = nori__range_choose(&o, NORI__RANGE_PERCENTILE, 99.9, NORI_INT8, false);
+    r = nori__range_choose(&o, NORI_RANGE_PERCENTILE, 99.9, NORI_INT8, false);
     assert_true(r.high > 0.9 && r.high < 1.2 && r.low < -0.9 && r.low > -1.2);
     assert_true(r.clipped > 0 && r.clipped < 0.002);
     /* A share s of the range costs 0.2 (1 - s)^2 for the two clipped and 0.0512 s^2 for the steps:
      * least at s = 0.8. */
-    r = nori__range_choose(&o, NORI__RANGE_MSE, 0, NORI_INT8, false);
+    r = nori__range_choose(&o, NORI_RANGE_MSE, 0, NORI_INT8, false);
     near(r.high, 80, 1);
     v[5] = v[6] = 3; /* now clipping is cheaper than a coarse step */
     nori__observer_init(&o);
     nori__observer_add(&o, v, N);
-    r = nori__range_choose(&o, NORI__RANGE_MSE, 0, NORI_INT4, true);
+    r = nori__range_choose(&o, NORI_RANGE_MSE, 0, NORI_INT4, true);
     assert_true(r.high < 1.5 && r.high > 0.8);
 }
 
@@ -244,7 +244,7 @@ static void entropy(void **state)
         nori__observer_add(&o, &v, 1);
     }
     nori__observer_add(&o, (float[]){40, -40}, 2);
-    nori__range r = nori__range_choose(&o, NORI__RANGE_ENTROPY, 0, NORI_INT8, false);
+    nori__range r = nori__range_choose(&o, NORI_RANGE_ENTROPY, 0, NORI_INT8, false);
     assert_true(r.high < 15 && r.high > 3 && r.low == -r.high);
 }
 

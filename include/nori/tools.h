@@ -256,6 +256,84 @@ NORI_API int nori_versus_output(const nori_versus *versus, size_t index, const c
                                 nori_difference *difference);
 NORI_API void nori_versus_free(nori_versus *versus);
 
+/* ---- quantizing: models ----------------------------------------------------------------- */
+
+typedef enum nori_range_method {
+    NORI_RANGE_MINMAX,
+    NORI_RANGE_PERCENTILE, /* all but a share of the numbers at either end */
+    NORI_RANGE_ENTROPY,    /* least Kullback-Leibler divergence of the quantized histogram */
+    NORI_RANGE_MSE         /* least mean squared error */
+} nori_range_method;
+
+typedef struct nori_quantize_options {
+    size_t size;                /* sizeof, set by _default */
+    nori_type activation_type;  /* NORI_UINT8, or INT8, UINT16, INT16 */
+    nori_type weight_type;      /* NORI_INT8, or UINT8 */
+    int symmetric_activations;  /* 1: zero point 0, or the middle of an unsigned type */
+    int per_channel;            /* 1: a scale for every output channel of a weight */
+    nori_range_method method;   /* of activations */
+    double percentile;          /* of that method, as 99.99 */
+    const char *const *exclude; /* nodes that stay float: by name, operator, or prefix with "*" */
+    size_t exclude_count;
+    int threads;                /* of the runs on samples; 0: the environment's */
+    /* Sample index as one tensor an input of the model, in their order, each a reference the
+     * quantizer frees. 1: there is one; 0: there are no more; -1: error filled. The first pass of
+     * samples finds the ranges, the second what quantization cost. */
+    int (*sample)(void *user, size_t index, nori_tensor **inputs, nori_error *error);
+    void *sample_user;
+    /* May be NULL: called now and then. total 0: not known. */
+    void (*progress)(void *user, const char *phase, size_t done, size_t total);
+    void *progress_user;
+} nori_quantize_options;
+NORI_API void nori_quantize_options_default(nori_quantize_options *options);
+
+/* What became of the graph; immutable. */
+typedef struct nori_quantize_report nori_quantize_report;
+/* Makes a model whose heavy nodes compute on integers: QuantizeLinear and DequantizeLinear stand
+ * around them, a form every runtime of ONNX reads; its file is written by nori_model_save. The
+ * model given stays as it is. report may be NULL. Errors: ARGUMENT (options), DATA (no samples, or
+ * what they are), UNSUPPORTED (an operator set below 10), and what running the samples gives. */
+NORI_API nori_status nori_quantize(const nori_model *model, const nori_quantize_options *options,
+                                   nori_model **quantized, nori_quantize_report **report,
+                                   nori_error *error);
+NORI_API void nori_quantize_report_free(nori_quantize_report *report);
+
+/* One node of the float model; strings are never NULL. */
+typedef struct nori_quantize_node {
+    size_t size; /* sizeof, set by the caller */
+    const char *path, *op;
+    int quantized;
+    const char *reason;  /* why it stays float, or "" */
+    double weight_sqnr;  /* dB, of its weights alone; 0: it has none */
+} nori_quantize_node;
+NORI_API int nori_quantize_report_node(const nori_quantize_report *report, size_t index,
+                                       nori_quantize_node *node);
+/* One value that is quantized. */
+typedef struct nori_quantize_value {
+    size_t size; /* sizeof, set by the caller */
+    const char *name;
+    double seen_min, seen_max; /* over all samples */
+    double low, high;          /* the range chosen */
+    double scale;
+    int64_t zero_point;
+    double clipped;            /* share of the numbers seen that lie outside the range */
+    double sqnr;               /* dB against the float model over the samples, errors of what comes
+                                  before included; NaN: not measured */
+} nori_quantize_value;
+NORI_API int nori_quantize_report_value(const nori_quantize_report *report, size_t index,
+                                        nori_quantize_value *value);
+/* Things worth saying, NULL past the last. */
+NORI_API const char *nori_quantize_report_note(const nori_quantize_report *report, size_t index);
+/* Sizes of all initializers, and the outputs' agreement over the samples (dB, the worst output). */
+typedef struct nori_quantize_summary {
+    size_t size; /* sizeof, set by the caller */
+    size_t samples, nodes, quantized_nodes;
+    uint64_t weight_bytes_before, weight_bytes_after;
+    double output_sqnr;
+} nori_quantize_summary;
+NORI_API void nori_quantize_report_summary(const nori_quantize_report *report,
+                                           nori_quantize_summary *summary);
+
 /* ---- what there is ---------------------------------------------------------------------- */
 
 /* One operator at one version as built; 0 past the last. types: what that version lets its first

@@ -123,6 +123,7 @@ struct nori__node {
     nori__attr *attrs;
     uint32_t attr_count;
     uint32_t id;           /* dense in the ir */
+    bool settled;          /* its form is the one wanted: upgrade.c leaves it alone */
     nori__graph *graph;
     nori__node *prev, *next;
     const nori__pb_node *pb;

@@ -26,6 +26,11 @@ nori_status nori__node_evaluate(const nori__node *node, const nori_allocator *a,
  * would refuse are new before it comes to them. */
 nori_status nori__upgrade(nori__ir *ir, nori_error *err);
 
+/* raise.c: the same model under a newer operator set of ai.onnx; nodes change where their form or
+ * meaning did. UNSUPPORTED lists what cannot be written so, and leaves an ir only fit to be freed.
+ */
+nori_status nori__raise_opset(nori__ir *ir, int64_t opset, nori_error *err);
+
 /* Calls of the model's own functions become their bodies, nested ones too. A function's nodes get
  * the versions that its own operator sets say. Functions that call themselves are an error. */
 nori_status nori__inline_functions(nori__ir *ir, nori_error *err);

@@ -36,6 +36,7 @@ nori_sources(
     infer_training.c
     near.c
     op.c
+    raise.c
     resize.c
     resolve.c
     schema.c

@@ -119,7 +119,7 @@ static nori_status upgrade_node(nori__node *n, nori_error *err)
     for (size_t i = 0; n->op && i < NORI__COUNT(rewrites) && !r; i++) {
         r = rewrites[i].op == n->op->id ? &rewrites[i] : NULL;
     }
-    if (!r || n->version == 0 || n->version >= r->before) {
+    if (!r || n->settled || n->version == 0 || n->version >= r->before) {
         return NORI_OK;
     }
     NORI__TRY(r->run(n, err));

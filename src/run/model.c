@@ -17,6 +17,7 @@ void nori__source_release(nori__source *s)
     }
     nori__external_free(s->external);
     nori__arena_free(&s->arena);
+    nori__text_free(&s->made);
     nori__map_close(&s->file);
     nori__release(s->allocator, s, sizeof(*s));
 }
@@ -73,6 +74,7 @@ typedef struct loading {
     nori_load_options options;
     nori__source *source;
     nori__pb_report report;
+    bool quiet; /* its warnings were logged before */
     nori_error *err;
 } loading;
 
@@ -87,6 +89,7 @@ static nori_status new_source(loading *l, nori_env *env, const char *path)
     s->env = env;
     s->allocator = a;
     nori__arena_init(&s->arena, a);
+    nori__text_init(&s->made, a);
     l->source = s;
     s->path = nori__arena_text(&s->arena, path);
     return s->path ? NORI_OK : nori__no_memory(l->err);
@@ -183,7 +186,7 @@ static nori_status finish(loading *l, nori_model **out)
         nori__release(s->allocator, m, sizeof(*m));
         return status;
     }
-    for (size_t i = 0; i < m->ir->warnings.count; i++) {
+    for (size_t i = 0; !l->quiet && i < m->ir->warnings.count; i++) {
         nori__env_log(s->env, NORI_LOG_WARNING, "%s", (const char *)m->ir->warnings.items[i]);
     }
     *out = m;
@@ -253,6 +256,27 @@ nori_status nori_model_load_memory(nori_env *env, const void *data, size_t size,
                                    nori_model **model, nori_error *err)
 {
     return load(env, NULL, data, size, base_dir, options, model, err);
+}
+
+nori_status nori__model_from_ir(const nori_model *from, const nori__ir *ir, nori_model **model,
+                                nori_error *err)
+{
+    loading l = {.err = err, .quiet = true};
+    nori__arena scratch;
+    nori__pb_model *pb = NULL;
+    *model = NULL;
+    nori_load_options_default(&l.options);
+    NORI__TRY(new_source(&l, from->source->env, ""));
+    nori__arena_init(&scratch, l.source->allocator);
+    nori__text *made = &l.source->made;
+    nori_status s = nori__ir_to_pb(ir, &scratch, &pb, err);
+    s = s == NORI_OK ? nori__pb_write_model(pb, made, err) : s;
+    nori__arena_free(&scratch);
+    s = s == NORI_OK ? load_bytes(&l, made->data, made->size, NULL, model) : s;
+    if (s != NORI_OK) {
+        nori__source_release(l.source);
+    }
+    return s;
 }
 
 nori_status nori_model_save(const nori_model *model, const char *path, nori_error *err)

@@ -23,6 +23,7 @@ typedef struct nori__source {
     nori__pb_model *pb;
     char *path;          /* "" when from memory */
     uint64_t bytes;
+    nori__text made;     /* the bytes, when a tool made the model */
 } nori__source;
 void nori__source_release(nori__source *source);
 
@@ -37,6 +38,9 @@ struct nori_model {
 };
 
 const nori__ir *nori__model_ir(const nori_model *model);
+/* A model of its own from an edited graph, in the environment of the model it came from. */
+nori_status nori__model_from_ir(const nori_model *from, const nori__ir *ir, nori_model **model,
+                                nori_error *err);
 /* Fills an array of value descriptions for a graph's inputs or outputs; memory from arena. */
 nori_status nori__describe_values(nori__arena *arena, nori__value *const *values, size_t count,
                                   nori_value_info **out, nori_error *err);

@@ -37,21 +37,112 @@ void nori__observer_merge(nori__observer *o, const nori__observer *other);
 
 /* ---- ranges (range.c) ---- */
 
-/* The range of reals that a type with this many steps should cover, by method. */
-typedef enum nori__range_method {
-    NORI__RANGE_MINMAX,
-    NORI__RANGE_PERCENTILE, /* all but a share of the numbers at either end */
-    NORI__RANGE_ENTROPY,    /* least Kullback-Leibler divergence of the quantized histogram */
-    NORI__RANGE_MSE         /* least mean squared error */
-} nori__range_method;
-
 typedef struct nori__range {
     double low, high;
     double clipped; /* share of the numbers seen that lie outside */
 } nori__range;
 
-/* percentile: in percent, as 99.99; used by that method alone. */
-nori__range nori__range_choose(const nori__observer *o, nori__range_method method,
+/* The range of reals that a type should cover. percentile: as 99.99, for that method. */
+nori__range nori__range_choose(const nori__observer *o, nori_range_method method,
                                double percentile, nori_type type, bool symmetric);
+
+/* ---- the quantizer ---- */
+
+/* What an operator means to it (roles.c). */
+typedef enum nori__q_role {
+    NORI__Q_FLOAT,      /* has no quantized form */
+    NORI__Q_WEIGHTED,   /* Conv, ConvTranspose, Gemm, MatMul: what quantization is for */
+    NORI__Q_COMPUTE,    /* computes on integers between quantized neighbours */
+    NORI__Q_ACTIVATION, /* the same; behind a weighted node it becomes the clamp of its output */
+    NORI__Q_PASS        /* moves values: what comes out has the scale of what goes in */
+} nori__q_role;
+nori__q_role nori__q_role_of(const nori__node *n);
+/* How many of its first inputs carry data; the rest (shapes, axes, bounds) stay as they are. */
+uint32_t nori__q_data_inputs(const nori__node *n);
+
+typedef struct nori__q_value {
+    nori__observer *seen;   /* NULL: no float32, or never computed */
+    const nori__value *root; /* whose range it shares; itself where it has its own */
+    bool pair;              /* gets QuantizeLinear and DequantizeLinear */
+    bool replaced;          /* the pair took its name: everybody reads through it */
+    bool inside;            /* between a node and its activation: stays as it is */
+    bool ranged;            /* of a root: quant is set */
+    nori_quant quant;
+    nori__range range;
+    nori__value *scale, *zero; /* constants of a root */
+    nori__value *weight;       /* of a constant: what reads it as integers, see axis */
+    nori_tensor *weight_scales;
+    int weight_axis;
+    nori__value *dequantized;  /* what quantized readers take where the value itself stays float */
+} nori__q_value;
+
+typedef struct nori__quantizer {
+    const nori_quantize_options *options;
+    const nori_model *model;
+    const nori_allocator *allocator;
+    nori__ir *ir;          /* the copy that becomes the result */
+    nori__arena arena;
+    nori__map observers;   /* name -> nori__observer * */
+    nori__q_value *values; /* by value id, as numbered before emitting */
+    uint32_t n_values;
+    bool *chosen;          /* by node id */
+    uint32_t n_nodes;
+    nori_quantize_report *report;
+    nori_error *err;
+} nori__quantizer;
+
+static inline nori__q_value *nori__q_of(const nori__quantizer *q, const nori__value *v)
+{
+    return &q->values[v->id];
+}
+/* The parameters of a value: its root's. */
+static inline nori__q_value *nori__q_root(const nori__quantizer *q, const nori__value *v)
+{
+    return &q->values[q->values[v->id].root->id];
+}
+
+/* prepare.c: folds what follows a convolution into it; constants become initializers. */
+nori_status nori__q_prepare(nori__quantizer *q);
+/* calibrate.c: runs the samples and watches. */
+nori_status nori__q_calibrate(nori__quantizer *q);
+/* calibrate.c: calls use for every sample; counts them in the report's summary. */
+nori_status nori__q_each_sample(nori__quantizer *q, const char *phase,
+                                nori_status (*use)(void *user, nori_tensor **inputs), void *user);
+/* A sample for a session of the prepared graph, some of whose inputs may have become constants:
+ * in[] gets as many entries as the session has inputs. */
+void nori__q_feed(const nori__quantizer *q, const nori_session *session,
+                  nori_tensor *const *inputs, const nori_tensor **in);
+/* measure.c: runs the samples through both models and compares. */
+nori_status nori__q_measure(nori__quantizer *q, const nori_model *before,
+                            const nori_model *after);
+/* select.c: which nodes compute on integers, which values get a pair, who shares whose range. */
+nori_status nori__q_select(nori__quantizer *q);
+/* emit.c: puts the pairs into the graph. */
+nori_status nori__q_emit(nori__quantizer *q);
+
+/* weights.c: a constant as integers: one scale, or one for every index of axis (-1: one). Scales
+ * that would make bias / (input_scale * scale) leave int32 are raised. bias may be NULL. */
+typedef struct nori__q_weight {
+    nori_tensor *integers, *scales, *zeros;
+    double sqnr;     /* dB of this constant alone */
+    size_t raised;   /* scales raised for the bias */
+} nori__q_weight;
+nori_status nori__q_weight_make(const nori_allocator *a, const nori_tensor *w, int axis,
+                                nori_type type, bool symmetric, const nori_tensor *bias,
+                                double input_scale, nori__q_weight *out, nori_error *err);
+/* A bias as int32 with the scales input_scale * weight scale. */
+nori_status nori__q_bias_make(const nori_allocator *a, const nori_tensor *bias,
+                              const nori_tensor *weight_scales, double input_scale,
+                              nori_tensor **integers, nori_tensor **scales, nori_error *err);
+
+/* cost_report.c */
+nori_quantize_report *nori__q_report_new(const nori_allocator *a);
+nori_quantize_summary *nori__q_summary(nori_quantize_report *report);
+/* Whether a node was quantized (fmt NULL), or why not; the last word counts. */
+void nori__q_report_node(nori__quantizer *q, const nori__node *n, const char *fmt, ...)
+    NORI__PRINTF(3, 4);
+void nori__q_report_weight(nori__quantizer *q, const nori__node *n, double sqnr);
+void nori__q_report_value(nori__quantizer *q, const nori__value *v, double sqnr);
+void nori__q_note(nori__quantizer *q, const char *fmt, ...) NORI__PRINTF(2, 3);
 
 #endif

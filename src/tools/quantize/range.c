@@ -134,7 +134,7 @@ static void least_squares(const nori__observer *o, double steps, bool symmetric,
     r->high = clamp(high * best, o->min, o->max);
 }
 
-nori__range nori__range_choose(const nori__observer *o, nori__range_method method,
+nori__range nori__range_choose(const nori__observer *o, nori_range_method method,
                                double percent, nori_type type, bool symmetric)
 {
     nori__range r = {0, 0, 0};
@@ -146,11 +146,11 @@ nori__range nori__range_choose(const nori__observer *o, nori__range_method metho
     double steps = (double)q_max - (double)q_min;
     r.low = o->min;
     r.high = o->max;
-    if (method == NORI__RANGE_PERCENTILE) {
+    if (method == NORI_RANGE_PERCENTILE) {
         percentile(o, percent, &r);
-    } else if (method == NORI__RANGE_ENTROPY && steps < SIDE) {
+    } else if (method == NORI_RANGE_ENTROPY && steps < SIDE) {
         entropy(o, (int)steps + 1, &r);
-    } else if (method == NORI__RANGE_MSE && o->max > o->min) {
+    } else if (method == NORI_RANGE_MSE && o->max > o->min) {
         least_squares(o, steps, symmetric, &r);
     }
     r.clipped = share_outside(o, r.low, r.high);

@@ -1,5 +1,14 @@
 nori_sources(
     arithmetic.c
+    calibrate.c
+    cost_report.c
+    emit.c
+    measure.c
     observer.c
+    prepare.c
+    quantize.c
     range.c
+    roles.c
+    select.c
+    weights.c
 )

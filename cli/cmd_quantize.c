@@ -1,0 +1,266 @@
+/* cmd_quantize.c: a float model and samples become a model on integers, with a report. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "samples.h"
+
+static const cli_option options[] = {
+    {"--output", "FILE", "the quantized model"},
+    CLI_SAMPLE_OPTIONS,
+    {"--activations", "TYPE", "uint8 (default), int8, uint16 or int16"},
+    {"--weights", "TYPE", "int8 (default) or uint8"},
+    {"--per-tensor", NULL, "one scale a weight, not one an output channel"},
+    {"--symmetric", NULL, "activations with zero point 0 (unsigned types: the middle)"},
+    {"--method", "WORD", "ranges by minmax (default), percentile, entropy or mse"},
+    {"--percentile", "P", "of that method (default 99.99)"},
+    {"--exclude", "NAME", "node (also NAME*) or operator that stays float; may be repeated"},
+    {"--nodes", NULL, "show every node and why it is as it is"},
+    {"--values", NULL, "show every quantized value: range, scale, clipping, error"},
+    {"--threads", "N", "threads for one run (default: what the machine allows)"},
+    CLI_LOAD_OPTIONS, CLI_QUIET_OPTION, CLI_COMMON_OPTIONS,
+};
+
+static bool word(const cli_args *args, const char *option, const char *const *words, int *out)
+{
+    const char *value = cli_value(args, option);
+    for (int i = 0; value && words[i]; i++) {
+        if (strcmp(words[i], value) == 0) {
+            *out = i;
+            return true;
+        }
+    }
+    if (value) {
+        cli_usage(args, "%s: \"%s\" is none of its words; see `nori %s --help`", option, value,
+                  args->verb->name);
+    }
+    return !value;
+}
+
+static bool read_options(const cli_args *args, nori_quantize_options *o, const char **exclude)
+{
+    static const char *const activations[] = {"uint8", "int8", "uint16", "int16", NULL};
+    static const nori_type activation_types[] = {NORI_UINT8, NORI_INT8, NORI_UINT16, NORI_INT16};
+    static const char *const weights[] = {"int8", "uint8", NULL};
+    static const char *const methods[] = {"minmax", "percentile", "entropy", "mse", NULL};
+    int activation = 0, weight = 0, method = 0;
+    long threads;
+    nori_quantize_options_default(o);
+    if (!word(args, "--activations", activations, &activation) ||
+        !word(args, "--weights", weights, &weight) ||
+        !word(args, "--method", methods, &method) ||
+        !cli_number(args, "--threads", 1, 1024, 0, &threads)) {
+        return false;
+    }
+    const char *percentile = cli_value(args, "--percentile");
+    if (percentile) {
+        char *end;
+        o->percentile = strtod(percentile, &end);
+        if (*end || !(o->percentile > 50 && o->percentile <= 100)) {
+            cli_usage(args, "--percentile: a number above 50, up to 100, was expected");
+            return false;
+        }
+        method = method ? method : NORI_RANGE_PERCENTILE;
+    }
+    o->activation_type = activation_types[activation];
+    o->weight_type = weight ? NORI_UINT8 : NORI_INT8;
+    o->per_channel = !cli_has(args, "--per-tensor");
+    o->symmetric_activations = cli_has(args, "--symmetric");
+    o->method = (nori_range_method)method;
+    o->threads = (int)threads;
+    for (int i = 0; i < CLI_MAX_OPTIONS && cli_nth(args, "--exclude", i); i++) {
+        exclude[o->exclude_count++] = cli_nth(args, "--exclude", i);
+    }
+    o->exclude = exclude;
+    return true;
+}
+
+static void progress(void *user, const char *phase, size_t done, size_t total)
+{
+    const char *what = strcmp(phase, "ranges") == 0 ? "finding ranges" : "measuring the cost";
+    if (total > 0) {
+        cli_progress(user, "%s: sample %zu of %zu", what, done, total);
+    } else {
+        cli_progress(user, "%s: sample %zu", what, done);
+    }
+}
+
+/* ---- the report ---- */
+
+static void decibel(double v, char *out, size_t size)
+{
+    if (isnan(v)) {
+        snprintf(out, size, "-");
+    } else if (isinf(v)) {
+        snprintf(out, size, "exact");
+    } else {
+        snprintf(out, size, "%.1f dB", v);
+    }
+}
+
+static void print_nodes(const nori_quantize_report *r)
+{
+    nori_quantize_node n = {.size = sizeof(n)};
+    char sqnr[32];
+    printf("\n%-48s %-8s %12s  %s\n", "node", "", "weights", "why");
+    for (size_t i = 0; nori_quantize_report_node(r, i, &n); i++) {
+        decibel(n.quantized && n.weight_sqnr != 0 ? n.weight_sqnr : NAN, sqnr, sizeof(sqnr));
+        printf("%-48.48s %-8s %12s  %s\n", n.path, n.quantized ? "integers" : "float", sqnr,
+               n.reason);
+    }
+}
+
+static void print_values(const nori_quantize_report *r)
+{
+    nori_quantize_value v = {.size = sizeof(v)};
+    char sqnr[32];
+    printf("\n%-32s %23s %11s %5s %9s %9s\n", "value", "range", "scale", "zero", "clipped",
+           "agreement");
+    for (size_t i = 0; nori_quantize_report_value(r, i, &v); i++) {
+        char range[48];
+        snprintf(range, sizeof(range), "[%.4g, %.4g]", v.low, v.high);
+        decibel(v.sqnr, sqnr, sizeof(sqnr));
+        printf("%-32.32s %23s %11.5g %5lld %8.3f%% %9s\n", v.name, range, v.scale,
+               (long long)v.zero_point, v.clipped * 100, sqnr);
+    }
+}
+
+/* Why nodes stayed float, each reason once. */
+static void print_reasons(const nori_quantize_report *r)
+{
+    nori_quantize_node n = {.size = sizeof(n)}, earlier = {.size = sizeof(earlier)};
+    for (size_t i = 0; nori_quantize_report_node(r, i, &n); i++) {
+        size_t count = 0;
+        bool first = !n.quantized;
+        for (size_t k = 0; first && nori_quantize_report_node(r, k, &earlier); k++) {
+            bool same = !earlier.quantized && strcmp(earlier.reason, n.reason) == 0;
+            first = !(same && k < i);
+            count += same;
+        }
+        if (first) {
+            printf("float       %5zu node%s: %s\n", count, count == 1 ? " " : "s", n.reason);
+        }
+    }
+}
+
+static void print_text(const cli_args *args, const nori_quantize_report *r, const char *output)
+{
+    nori_quantize_summary s = {.size = sizeof(s)};
+    char before[32], after[32], sqnr[32];
+    nori_quantize_report_summary(r, &s);
+    cli_bytes_text(s.weight_bytes_before, before, sizeof(before));
+    cli_bytes_text(s.weight_bytes_after, after, sizeof(after));
+    decibel(s.output_sqnr, sqnr, sizeof(sqnr));
+    printf("samples     %zu\n", s.samples);
+    printf("integers    %5zu of %zu nodes\n", s.quantized_nodes, s.nodes);
+    print_reasons(r);
+    printf("weights     %s, were %s (%.2f times smaller)\n", after, before,
+           s.weight_bytes_after ? (double)s.weight_bytes_before / (double)s.weight_bytes_after : 0);
+    printf("agreement   %s of signal over error on the worst output\n", sqnr);
+    for (size_t i = 0; nori_quantize_report_note(r, i); i++) {
+        printf("note        %s\n", nori_quantize_report_note(r, i));
+    }
+    if (cli_has(args, "--nodes")) {
+        print_nodes(r);
+    }
+    if (cli_has(args, "--values")) {
+        print_values(r);
+    }
+    printf("\n%s was written; next: nori run %s ..., or nori bench %s\n", output, output, output);
+}
+
+static void print_json(const nori_quantize_report *r, const char *output)
+{
+    nori_quantize_summary s = {.size = sizeof(s)};
+    nori_quantize_node n = {.size = sizeof(n)};
+    nori_quantize_value v = {.size = sizeof(v)};
+    cli_json j;
+    nori_quantize_report_summary(r, &s);
+    cli_json_begin(&j, stdout);
+    cli_json_string(&j, "output", output);
+    cli_json_uint(&j, "samples", s.samples);
+    cli_json_uint(&j, "weight_bytes_before", s.weight_bytes_before);
+    cli_json_uint(&j, "weight_bytes_after", s.weight_bytes_after);
+    cli_json_number(&j, "output_sqnr", s.output_sqnr, 6);
+    cli_json_array(&j, "nodes");
+    for (size_t i = 0; nori_quantize_report_node(r, i, &n); i++) {
+        cli_json_object(&j, NULL);
+        cli_json_string(&j, "path", n.path);
+        cli_json_string(&j, "op", n.op);
+        cli_json_bool(&j, "quantized", n.quantized != 0);
+        cli_json_string(&j, "reason", n.reason);
+        cli_json_number(&j, "weight_sqnr", n.weight_sqnr, 6);
+        cli_json_end(&j);
+    }
+    cli_json_end(&j);
+    cli_json_array(&j, "values");
+    for (size_t i = 0; nori_quantize_report_value(r, i, &v); i++) {
+        cli_json_object(&j, NULL);
+        cli_json_string(&j, "name", v.name);
+        cli_json_number(&j, "seen_min", v.seen_min, 9);
+        cli_json_number(&j, "seen_max", v.seen_max, 9);
+        cli_json_number(&j, "low", v.low, 9);
+        cli_json_number(&j, "high", v.high, 9);
+        cli_json_number(&j, "scale", v.scale, 9);
+        cli_json_int(&j, "zero_point", v.zero_point);
+        cli_json_number(&j, "clipped", v.clipped, 6);
+        cli_json_number(&j, "sqnr", v.sqnr, 6);
+        cli_json_end(&j);
+    }
+    cli_json_end(&j);
+    cli_json_array(&j, "notes");
+    for (size_t i = 0; nori_quantize_report_note(r, i); i++) {
+        cli_json_string(&j, NULL, nori_quantize_report_note(r, i));
+    }
+    cli_json_end(&j);
+    cli_json_finish(&j);
+}
+
+static int run(cli_args *args)
+{
+    nori_quantize_options o;
+    const char *exclude[CLI_MAX_OPTIONS], *output = cli_value(args, "--output");
+    nori_model *model = NULL, *made = NULL;
+    nori_quantize_report *report = NULL;
+    cli_samples *samples = NULL;
+    nori_error err = {0};
+    if (args->count != 1 || !output) {
+        return cli_usage(args, "a model and --output FILE were expected");
+    }
+    if (!read_options(args, &o, exclude)) {
+        return EXIT_USAGE;
+    }
+    int code = cli_load(args, &model);
+    code = code == EXIT_YES ? cli_samples_open(args, model, &samples) : code;
+    if (code == EXIT_YES) {
+        o.sample = cli_samples_get;
+        o.sample_user = samples;
+        o.progress = progress;
+        o.progress_user = args;
+        if (nori_quantize(model, &o, &made, &report, &err) != NORI_OK) {
+            cli_progress_done(args);
+            code = cli_fail(args, &err);
+        }
+        cli_progress_done(args);
+    }
+    if (code == EXIT_YES && nori_model_save(made, output, &err) != NORI_OK) {
+        code = cli_fail(args, &err);
+    }
+    if (code == EXIT_YES && args->json) {
+        print_json(report, output);
+    } else if (code == EXIT_YES && !args->quiet) {
+        print_text(args, report, output);
+    }
+    nori_quantize_report_free(report);
+    nori_model_free(made);
+    cli_samples_close(samples);
+    nori_model_free(model);
+    return code;
+}
+
+const cli_verb cli_quantize = {
+    "quantize", "shrink", "MODEL --output FILE --data PATH", "make a model that computes on integers",
+    options, run,
+    "  nori quantize model.onnx --output int8.onnx --data pictures/\n"
+    "  nori quantize model.onnx --output int8.onnx --data inputs.npy --method mse --values\n"
+    "  nori quantize model.onnx --output int8.onnx --random 32 --exclude 'head/*'\n"};

@@ -1,0 +1,172 @@
+/* raise.c: writing a model under a newer operator set.
+ *
+ * Most new versions of an operator only take more types: such nodes stay as they are. Where the form
+ * changed (an attribute became an input), upgrade.c rewrites the node. Where the meaning changed
+ * under one form, a node is only taken along when both meanings give the same for it. */
+#include <stdio.h>
+
+#include "ops/schema.h"
+#include "ops/upgrade.h"
+
+/* Versions from which a node of the same form means something else. What shows in the form itself
+ * (an attribute that is gone, a new input) needs no row: the facts tell. */
+static const struct {
+    nori__op_id op;
+    int from;
+} meanings[] = {
+#define ROW(name, from) {NORI__OP_ONNX_##name, from}
+    ROW(Add, 7),      ROW(Sub, 7),          ROW(Mul, 7),        ROW(Div, 7),
+    ROW(Pow, 7),      ROW(And, 7),          ROW(Or, 7),         ROW(Xor, 7),
+    ROW(Equal, 7),    ROW(Greater, 7),      ROW(Less, 7),       ROW(PRelu, 7),
+    ROW(Gemm, 7),     ROW(Concat, 4),       ROW(Softmax, 13),   ROW(LogSoftmax, 13),
+    ROW(Hardmax, 13), ROW(Dropout, 7),      ROW(LpPool, 2),     ROW(GlobalLpPool, 2),
+    ROW(Resize, 11),  ROW(RoiAlign, 16),    ROW(GridSample, 20), ROW(DFT, 20),
+    ROW(Scan, 9),     ROW(GroupNormalization, 21), ROW(BatchNormalization, 7),
+    /* Experimental: gone from 10 on. */
+    ROW(Affine, 10),  ROW(Crop, 10),        ROW(ImageScaler, 10),
+#undef ROW
+};
+
+/* How many changes of meaning a version has behind it. */
+static int epoch(const nori__node *n, int64_t version)
+{
+    int count = 0;
+    for (size_t i = 0; i < NORI__COUNT(meanings); i++) {
+        count += meanings[i].op == n->op->id && version >= meanings[i].from;
+    }
+    if (nori__node_is(n, NORI__OP_ONNX_BatchNormalization) && n->output_count > 1) {
+        count += version >= 14; /* other outputs in training */
+    }
+    if (nori__node_is(n, NORI__OP_ONNX_Split) && n->input_count < 2 &&
+        !nori__attr_find(n, "split") && !nori__attr_find(n, "num_outputs")) {
+        count += version >= 18; /* equal parts must be asked for */
+    }
+    return count;
+}
+
+/* The last axis of a tensor, where Softmax's two meanings agree; the axis is then written down, as
+ * its default changed too. */
+static bool softmax_agrees(nori__node *n)
+{
+    bool soft = nori__node_is(n, NORI__OP_ONNX_Softmax) ||
+                nori__node_is(n, NORI__OP_ONNX_LogSoftmax) ||
+                nori__node_is(n, NORI__OP_ONNX_Hardmax);
+    const nori__type *type = soft && n->input_count > 0 && n->inputs[0] ? &n->inputs[0]->type : NULL;
+    if (!type || type->rank < 1) {
+        return false;
+    }
+    int64_t axis = nori__attr_i(n, "axis", 1);
+    axis += axis < 0 ? type->rank : 0;
+    return axis == type->rank - 1 && nori__node_set_int(n, "axis", axis);
+}
+
+static bool type_fits(const nori__schema_arg *args, uint16_t n_args, nori__value *const *values,
+                      uint32_t count)
+{
+    for (uint32_t i = 0; i < count && n_args > 0; i++) {
+        const nori__schema_arg *arg = &args[i < n_args ? i : n_args - 1u];
+        const nori__type *t = values[i] ? &values[i]->type : NULL;
+        if (t && t->kind == NORI_KIND_TENSOR && t->elem != NORI_UNDEFINED &&
+            !(arg->types >> t->elem & 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the node's form is one the version in force under opset has. */
+static bool form_fits(const nori__node *n, const nori__schema *s)
+{
+    if (!s || s->deprecated || n->input_count > s->max_in || n->input_count < s->min_in ||
+        n->output_count > s->max_out) {
+        return false;
+    }
+    for (uint32_t i = 0; i < n->attr_count; i++) {
+        bool known = false;
+        for (uint16_t k = 0; k < s->n_attr && !known; k++) {
+            known = nori__same(s->attrs[k].name, n->attrs[i].name) &&
+                    (s->attrs[k].kind == n->attrs[i].kind || n->attrs[i].kind == NORI__ATTR_NONE);
+        }
+        if (!known) {
+            return false;
+        }
+    }
+    return type_fits(s->in, s->n_in, n->inputs, n->input_count) &&
+           type_fits(s->out, s->n_out, n->outputs, n->output_count);
+}
+
+static bool in_main_domain(const nori__node *n)
+{
+    return n->domain[0] == 0 && n->op && n->version > 0;
+}
+
+static bool stays(const nori__node *n, int64_t opset)
+{
+    return form_fits(n, nori__schema_find("", n->op_type, opset)) &&
+           epoch(n, n->version) == epoch(n, opset);
+}
+
+static nori_status finish(nori__ir *ir, int64_t opset, nori_error *err)
+{
+    char list[512] = "";
+    size_t used = 0, blocked = 0;
+    for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
+        for (nori__node *n = g->first; n; n = n->next) {
+            if (!in_main_domain(n) || n->settled || stays(n, opset) ||
+                (form_fits(n, nori__schema_find("", n->op_type, opset)) && softmax_agrees(n))) {
+                continue;
+            }
+            if (blocked++ < 5) {
+                char path[96];
+                nori__node_path(n, path, sizeof(path));
+                int wrote = snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
+                                     path);
+                used += wrote > 0 && (size_t)wrote < sizeof(list) - used ? (size_t)wrote : 0;
+            }
+        }
+    }
+    if (blocked > 0) {
+        return nori__fail(err, NORI_ERROR_UNSUPPORTED,
+                          "%zu node%s cannot be written under operator set %lld: %s%s", blocked,
+                          blocked == 1 ? "" : "s", (long long)opset, list,
+                          blocked > 5 ? " ..." : "");
+    }
+    for (size_t i = 0; i < ir->opset_count; i++) {
+        if (ir->opsets[i].domain[0] == 0) {
+            ir->opsets[i].version = opset;
+        }
+    }
+    nori__resolve(ir);
+    return NORI_OK;
+}
+
+/* The file format's version that an operator set came with: older readers would refuse it. */
+static int64_t ir_version_of(int64_t opset)
+{
+    static const struct {
+        int opset, ir;
+    } rows[] = {{8, 3}, {9, 4}, {10, 5}, {11, 6}, {14, 7}, {18, 8}, {20, 9}, {22, 10}, {23, 11}};
+    for (size_t i = 0; i < NORI__COUNT(rows); i++) {
+        if (opset <= rows[i].opset) {
+            return rows[i].ir;
+        }
+    }
+    return 12;
+}
+
+nori_status nori__raise_opset(nori__ir *ir, int64_t opset, nori_error *err)
+{
+    if (nori__ir_opset(ir, "") >= opset) {
+        return NORI_OK;
+    }
+    for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
+        for (nori__node *n = g->first; n; n = n->next) {
+            n->settled = in_main_domain(n) && stays(n, opset);
+        }
+    }
+    NORI__TRY(nori__upgrade(ir, err));
+    NORI__TRY(finish(ir, opset, err));
+    int64_t least = ir_version_of(opset);
+    ir->ir_version = ir->ir_version < least ? least : ir->ir_version;
+    return NORI_OK;
+}

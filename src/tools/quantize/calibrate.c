@@ -1,0 +1,146 @@
+/* calibrate.c: runs the samples through the float graph and watches every float32 value. Memory
+ * depends on the number of values, not on the number of samples. */
+#include "run/run.h"
+#include "tools/quantize/quantize.h"
+
+typedef struct watcher {
+    nori__quantizer *q;
+    bool failed; /* out of memory */
+} watcher;
+
+static nori__observer *observer_of(nori__quantizer *q, const char *name)
+{
+    nori__observer *o = nori__map_get(&q->observers, name);
+    if (!o) {
+        char *copy = nori__arena_text(&q->arena, name);
+        o = nori__arena_alloc(&q->arena, sizeof(*o));
+        if (!copy || !o || !nori__map_put(&q->observers, copy, o)) {
+            return NULL;
+        }
+        nori__observer_init(o);
+    }
+    return o;
+}
+
+static void see(void *user, const char *name, const nori_tensor *t)
+{
+    watcher *w = user;
+    if (t->kind != NORI_KIND_TENSOR || t->type != NORI_FLOAT || w->failed) {
+        return;
+    }
+    nori__observer *o = observer_of(w->q, name);
+    if (!o) {
+        w->failed = true;
+        return;
+    }
+    nori__observer_add(o, t->data, (size_t)t->count);
+}
+
+nori_status nori__q_each_sample(nori__quantizer *q, const char *phase,
+                                nori_status (*use)(void *user, nori_tensor **inputs), void *user)
+{
+    const nori_quantize_options *o = q->options;
+    size_t n = nori_model_input_count(q->model);
+    size_t total = nori__q_summary(q->report)->samples;
+    nori_status s = NORI_OK;
+    size_t index = 0;
+    nori_tensor **inputs = nori__arena_array(&q->arena, n + 1, sizeof(*inputs));
+    if (!inputs) {
+        return nori__no_memory(q->err);
+    }
+    for (;; index++) {
+        memset(inputs, 0, n * sizeof(nori_tensor *));
+        int got = o->sample(o->sample_user, index, inputs, q->err);
+        if (got < 0) {
+            s = q->err && q->err->status != NORI_OK
+                    ? q->err->status
+                    : nori__fail(q->err, NORI_ERROR_DATA, "sample %zu could not be had", index);
+        }
+        if (got <= 0) {
+            break;
+        }
+        s = use(user, inputs);
+        for (size_t i = 0; i < n; i++) {
+            nori_tensor_free(inputs[i]);
+        }
+        if (s != NORI_OK) {
+            nori__where(q->err, "sample %zu", index);
+            break;
+        }
+        if (o->progress) {
+            o->progress(o->progress_user, phase, index + 1, total);
+        }
+    }
+    nori__q_summary(q->report)->samples = index;
+    return s;
+}
+
+void nori__q_feed(const nori__quantizer *q, const nori_session *session,
+                  nori_tensor *const *inputs, const nori_tensor **in)
+{
+    size_t at = 0; /* both lists are in one order */
+    for (size_t i = 0; i < nori_session_input_count(session); i++) {
+        while (at < nori_model_input_count(q->model) &&
+               !nori__same(nori_model_input(q->model, at)->name,
+                           nori_session_input(session, i)->name)) {
+            at++;
+        }
+        in[i] = at < nori_model_input_count(q->model) ? inputs[at++] : NULL;
+    }
+}
+
+typedef struct runner {
+    nori__quantizer *q;
+    nori_session *session;
+    nori_tensor **outputs;
+    const nori_tensor **in;
+    watcher w;
+} runner;
+
+static nori_status run_one(void *user, nori_tensor **inputs)
+{
+    runner *r = user;
+    nori__quantizer *q = r->q;
+    size_t n = nori_session_output_count(r->session);
+    size_t n_in = nori_session_input_count(r->session);
+    nori__q_feed(q, r->session, inputs, r->in);
+    NORI__TRY(nori_session_run(r->session, r->in, n_in, r->outputs, n, q->err));
+    for (size_t i = 0; i < n; i++) {
+        nori_tensor_free(r->outputs[i]);
+        r->outputs[i] = NULL;
+    }
+    for (size_t i = 0; i < n_in; i++) {
+        if (r->in[i]) {
+            see(&r->w, nori_session_input(r->session, i)->name, r->in[i]);
+        }
+    }
+    return r->w.failed ? nori__no_memory(q->err) : NORI_OK;
+}
+
+nori_status nori__q_calibrate(nori__quantizer *q)
+{
+    runner r = {.q = q, .w = {.q = q}};
+    nori_model *model = NULL;
+    nori_session_options so;
+    nori_session_options_default(&so);
+    so.level = 0; /* so that every value is there, under its own name */
+    so.threads = q->options->threads;
+    so.watch = see;
+    so.watch_user = &r.w;
+    nori_status s = nori__model_from_ir(q->model, q->ir, &model, q->err);
+    s = s == NORI_OK ? nori_session_create(model, &so, &r.session, q->err) : s;
+    if (s == NORI_OK) {
+        r.outputs = nori__arena_array(&q->arena, nori_session_output_count(r.session) + 1,
+                                      sizeof(*r.outputs));
+        r.in = nori__arena_array(&q->arena, nori_session_input_count(r.session) + 1,
+                                 sizeof(*r.in));
+        s = r.outputs && r.in ? nori__q_each_sample(q, "ranges", run_one, &r) : nori__no_memory(q->err);
+    }
+    if (s == NORI_OK && nori__q_summary(q->report)->samples == 0) {
+        s = nori__fail(q->err, NORI_ERROR_DATA, "there are no samples to find the ranges from");
+        nori__hint(q->err, "a few dozen real inputs are a good start");
+    }
+    nori_session_free(r.session);
+    nori_model_free(model);
+    return s;
+}

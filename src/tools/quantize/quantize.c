@@ -1,0 +1,136 @@
+/* quantize.c: from a float model and samples to a model on integers. */
+#include "ops/resolve.h"
+#include "run/run.h"
+#include "tools/quantize/quantize.h"
+
+void nori_quantize_options_default(nori_quantize_options *o)
+{
+    *o = (nori_quantize_options){.size = sizeof(*o),
+                                 .activation_type = NORI_UINT8,
+                                 .weight_type = NORI_INT8,
+                                 .per_channel = 1,
+                                 .percentile = 99.99};
+}
+
+static nori_status check_options(const nori__quantizer *q)
+{
+    const nori_quantize_options *o = q->options;
+    nori_type a = o->activation_type, w = o->weight_type;
+    bool wide = a == NORI_UINT16 || a == NORI_INT16;
+    if (a != NORI_UINT8 && a != NORI_INT8 && !wide) {
+        return nori__fail(q->err, NORI_ERROR_ARGUMENT,
+                          "activations cannot be %s: uint8, int8, uint16 or int16 was expected",
+                          nori_type_name(a));
+    }
+    if (w != NORI_UINT8 && w != NORI_INT8) {
+        return nori__fail(q->err, NORI_ERROR_ARGUMENT,
+                          "weights cannot be %s: int8 or uint8 was expected", nori_type_name(w));
+    }
+    if (!o->sample) {
+        return nori__fail(q->err, NORI_ERROR_ARGUMENT, "samples were expected");
+    }
+    return NORI_OK;
+}
+
+/* The operator set that has the forms asked for: QuantizeLinear came with 10, scales per channel
+ * with 13, 16-bit integers with 21. Per channel is given up where raising does not work. */
+static nori_status fit_opset(nori__quantizer *q)
+{
+    const nori_quantize_options *o = q->options;
+    bool wide = o->activation_type == NORI_UINT16 || o->activation_type == NORI_INT16;
+    int64_t have = nori__ir_opset(q->ir, ""), must = wide ? 21 : 10;
+    int64_t want = must < 13 && o->per_channel ? 13 : must;
+    if (have >= want) {
+        return NORI_OK;
+    }
+    nori_error why = {0};
+    nori__ir *copy = NULL;
+    NORI__TRY(nori__ir_copy(q->ir, &copy, q->err));
+    nori_status s = nori__raise_opset(copy, want, &why);
+    if (s == NORI_OK) {
+        nori__ir_free(q->ir);
+        q->ir = copy;
+        nori__q_note(q, "the operator set was raised from %lld to %lld: %s", (long long)have,
+                     (long long)want,
+                     wide ? "16-bit integers need it"
+                          : have < 10 ? "QuantizeLinear needs it"
+                                      : "scales per channel need it (--per-tensor does not)");
+        return NORI_OK;
+    }
+    nori__ir_free(copy);
+    if (s == NORI_ERROR_UNSUPPORTED && have >= must) {
+        nori__q_note(q, "one scale a weight is used, as operator set %lld has none per channel: %s",
+                     (long long)have, why.message);
+        return NORI_OK;
+    }
+    nori__fail(q->err, s, "%s", why.message);
+    nori__where(q->err, "%s", why.where);
+    nori__hint(q->err, "export the model again with operator set %lld or newer", (long long)want);
+    return s;
+}
+
+static uint64_t weight_bytes(const nori__ir *ir)
+{
+    uint64_t sum = 0;
+    for (const nori__graph *g = ir->graphs; g; g = g->next_graph) {
+        for (const nori__value *v = g->values; v; v = v->next) {
+            sum += v->constant && !v->producer && v->uses > 0 ? v->constant->bytes : 0;
+        }
+    }
+    return sum;
+}
+
+static nori_status quantize(nori__quantizer *q, nori_model **result)
+{
+    nori_model *before = NULL;
+    NORI__TRY(nori__ir_copy(nori__model_ir(q->model), &q->ir, q->err));
+    NORI__TRY(check_options(q));
+    NORI__TRY(fit_opset(q));
+    NORI__TRY(nori__q_prepare(q));
+    nori__q_summary(q->report)->weight_bytes_before = weight_bytes(q->ir);
+    NORI__TRY(nori__q_calibrate(q));
+    NORI__TRY(nori__q_select(q));
+    NORI__TRY(nori__model_from_ir(q->model, q->ir, &before, q->err));
+    nori_status s = nori__q_emit(q);
+    s = s == NORI_OK ? nori__model_from_ir(q->model, q->ir, result, q->err) : s;
+    s = s == NORI_OK ? nori__q_measure(q, before, *result) : s;
+    nori__q_summary(q->report)->weight_bytes_after = weight_bytes(q->ir);
+    nori_model_free(before);
+    return s;
+}
+
+nori_status nori_quantize(const nori_model *model, const nori_quantize_options *options,
+                          nori_model **quantized, nori_quantize_report **report, nori_error *err)
+{
+    nori_quantize_options o;
+    nori_error own = {0};
+    err = err ? err : &own;
+    nori_quantize_options_default(&o);
+    if (options) {
+        memcpy(&o, options, options->size < sizeof(o) ? options->size : sizeof(o));
+    }
+    *quantized = NULL;
+    nori__quantizer q = {.options = &o,
+                         .model = model,
+                         .allocator = model->source->allocator,
+                         .err = err};
+    nori__arena_init(&q.arena, q.allocator);
+    nori__map_init(&q.observers, q.allocator);
+    q.report = nori__q_report_new(q.allocator);
+    nori_status s = q.report ? quantize(&q, quantized) : nori__no_memory(err);
+    nori__ir_free(q.ir);
+    nori__map_free(&q.observers);
+    nori__arena_free(&q.arena);
+    if (s != NORI_OK) {
+        nori_model_free(*quantized);
+        *quantized = NULL;
+    }
+    if (s != NORI_OK || !report) {
+        nori_quantize_report_free(q.report);
+        q.report = NULL;
+    }
+    if (report) {
+        *report = q.report;
+    }
+    return s;
+}
