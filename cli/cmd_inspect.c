@@ -219,7 +219,9 @@ static int answer(inspect *in)
         inspect_json(in);
     } else {
         inspect_text(in);
-        inspect_axes(in, warn_axis, in->args);
+        if (!cli_has(args, "--dim")) {
+            inspect_axes(in, warn_axis, in->args);
+        }
     }
     return EXIT_YES;
 }

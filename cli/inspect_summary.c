@@ -74,6 +74,30 @@ static void print_weights(const inspect *in)
     }
 }
 
+/* "--dim height=N --dim width=N": the names of free dimensions of inputs, each once. */
+static void print_free(const nori_model *m)
+{
+    bool any = false;
+    for (size_t i = 0; i < nori_model_input_count(m); i++) {
+        const nori_value_info *v = nori_model_input(m, i);
+        for (int d = 0; d < v->rank; d++) {
+            const char *name = v->dims[d] < 0 ? v->dim_names[d] : NULL;
+            bool before = false;
+            for (size_t k = 0; name && k <= i && !before; k++) {
+                const nori_value_info *w = nori_model_input(m, k);
+                for (int e = 0; e < (k == i ? d : w->rank) && !before; e++) {
+                    before = w->dim_names[e] && strcmp(w->dim_names[e], name) == 0;
+                }
+            }
+            if (name && !before) {
+                printf("%s--dim %s=N", any ? " " : "", name);
+                any = true;
+            }
+        }
+    }
+    printf(any ? "\n" : "no input has a named dimension\n");
+}
+
 static void print_run(const inspect *in)
 {
     char text[32], more[32];
@@ -81,8 +105,12 @@ static void print_run(const inspect *in)
         bool supported = in->why.status != NORI_ERROR_UNSUPPORTED;
         printf("a run         cannot be planned: %.*s\n", (int)strcspn(in->why.message, "\n"),
                in->why.message);
-        printf(supported ? "              free dimensions were taken as 1: --dim NAME=N sets them\n"
-                         : "              `nori check` tells all about it\n");
+        if (supported) {
+            printf("              free dimensions were taken as 1; other sizes: ");
+            print_free(in->model);
+        } else {
+            printf("              `nori check` tells all about it\n");
+        }
         return;
     }
     cli_count_text(in->total.macs, text, sizeof(text));
@@ -311,6 +339,8 @@ void inspect_json(const inspect *in)
     }
     cli_json_end(&j);
     cli_json_array(&j, "warnings");
-    inspect_axes(in, say_json, &j);
+    if (!cli_has(in->args, "--dim")) { /* sizes that were asked for are no fault of the model */
+        inspect_axes(in, say_json, &j);
+    }
     cli_json_finish(&j);
 }

@@ -353,6 +353,10 @@ NORI_API int nori_capability_at(size_t index, nori_capability *capability);
 NORI_API void nori_capability_types(size_t index, const nori_provider *provider, char *types,
                                     size_t size);
 
+/* A library that this build of nori may use: what for, and whether it was there then (have); 0
+ * past the last. */
+NORI_API int nori_library_at(size_t index, const char **name, const char **use, int *have);
+
 /* CPU name, features, level in use and how many threads why; static or caller-held text. */
 NORI_API const char *nori_cpu_name(void);
 NORI_API const char *nori_cpu_features(void);

@@ -63,3 +63,27 @@ int nori_session_profile(const nori_session *session, size_t index, nori_profile
     memcpy(row, &r, r.size < sizeof(r) ? r.size : sizeof(r));
     return 1;
 }
+
+#ifdef NORI_WITH_ZLIB
+#define HAVE_ZLIB 1
+#else
+#define HAVE_ZLIB 0
+#endif
+
+static const struct {
+    const char *name, *use;
+    int have;
+} libraries[] = {
+    {"zlib", "gzipped tensor files and compressed archives (.pb.gz, .npz)", HAVE_ZLIB},
+};
+
+int nori_library_at(size_t index, const char **name, const char **use, int *have)
+{
+    if (index >= NORI__COUNT(libraries)) {
+        return 0;
+    }
+    *name = libraries[index].name;
+    *use = libraries[index].use;
+    *have = libraries[index].have;
+    return 1;
+}
