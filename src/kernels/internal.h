@@ -21,6 +21,7 @@ void nori__avx2_window(nori__kernels *k);
 void nori__avx2_move(nori__kernels *k);
 void nori__avx2_block(nori__kernels *k);
 void nori__avx512_block(nori__kernels *k);
+void nori__avx512_unary(nori__kernels *k);
 #endif
 
 /* max(low, x) and min(high, x) with NaN kept. */

@@ -28,6 +28,7 @@ static void fill(nori__cpu_level level, nori__kernels *k)
         nori__avx2_block(k);
     }
     if (level >= NORI__CPU_AVX512) {
+        nori__avx512_unary(k);
         nori__avx512_block(k);
     }
 #endif

@@ -27,9 +27,32 @@ ALWAYS vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }   /* a b 
 ALWAYS vf v_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a b */
 ALWAYS vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); } /* b where either is NaN */
 ALWAYS vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); } /* b where either is NaN */
+typedef __mmask16 vm; /* a truth a lane */
+ALWAYS vm v_less(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+ALWAYS vm v_not_less(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ); } /* NaN: true */
+ALWAYS vm v_equal(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+ALWAYS vf v_pick(vm m, vf a, vf b) { return _mm512_mask_mov_ps(b, m, a); } /* a where m, else b */
+ALWAYS vf v_and(vf a, vf b) { return _mm512_and_ps(a, b); } /* bits */
+ALWAYS vf v_or(vf a, vf b) { return _mm512_or_ps(a, b); }
+ALWAYS vf v_xor(vf a, vf b) { return _mm512_xor_ps(a, b); }
+ALWAYS vf v_sqrt(vf a) { return _mm512_sqrt_ps(a); }
+ALWAYS vf v_round(vf a) /* half to even */
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+ALWAYS vf v_scale(vf a, vf n) { return _mm512_scalef_ps(a, n); } /* a 2^n, n whole */
 ALWAYS vf v_larger(vf a, vf b) /* NaN where either is */
 {
-    return _mm512_mask_mov_ps(_mm512_max_ps(a, b), _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), a);
+    return v_pick(_mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), a, _mm512_max_ps(a, b));
+}
+/* The first n < VL floats; other lanes are 0. */
+ALWAYS vf v_load_some(const float *p, size_t n)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+}
+ALWAYS void v_store_some(float *p, size_t n, vf a)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), a);
 }
 #elif defined(NORI__SIMD_AVX2)
 #include <immintrin.h>
@@ -48,15 +71,46 @@ ALWAYS vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 ALWAYS vf v_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
 ALWAYS vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 ALWAYS vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
+typedef __m256 vm;
+ALWAYS vm v_less(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
+ALWAYS vm v_not_less(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_NLT_UQ); }
+ALWAYS vm v_equal(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
+ALWAYS vf v_pick(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
+ALWAYS vf v_and(vf a, vf b) { return _mm256_and_ps(a, b); }
+ALWAYS vf v_or(vf a, vf b) { return _mm256_or_ps(a, b); }
+ALWAYS vf v_xor(vf a, vf b) { return _mm256_xor_ps(a, b); }
+ALWAYS vf v_sqrt(vf a) { return _mm256_sqrt_ps(a); }
+ALWAYS vf v_round(vf a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+ALWAYS vf v_power2(__m256i n) /* n in [-126, 127] */
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+}
+/* Scaled twice by half of n, so that neither end of the range of floats is missed. */
+ALWAYS vf v_scale(vf a, vf n)
+{
+    __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1);
+    a = _mm256_mul_ps(a, v_power2(half));
+    return _mm256_mul_ps(a, v_power2(_mm256_sub_epi32(whole, half)));
+}
 ALWAYS vf v_larger(vf a, vf b)
 {
-    return _mm256_blendv_ps(_mm256_max_ps(a, b), a, _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+    return v_pick(_mm256_cmp_ps(a, a, _CMP_UNORD_Q), a, _mm256_max_ps(a, b));
 }
+ALWAYS __m256i v_lanes(size_t n) /* mask of the first n lanes */
+{
+    static const int32_t ones[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return _mm256_loadu_si256((const __m256i *)(ones + 8 - (n < 8 ? n : 8)));
+}
+ALWAYS vf v_load_some(const float *p, size_t n) { return _mm256_maskload_ps(p, v_lanes(n)); }
+ALWAYS void v_store_some(float *p, size_t n, vf a) { _mm256_maskstore_ps(p, v_lanes(n), a); }
 #else
 #define VL 4
 #define V_REGISTERS 16
 typedef float vf __attribute__((vector_size(16)));
-typedef int32_t v_mask __attribute__((vector_size(16)));
+typedef int32_t vm __attribute__((vector_size(16)));
 ALWAYS vf v_load(const float *p)
 {
     vf a;
@@ -72,16 +126,20 @@ ALWAYS vf v_mul(vf a, vf b) { return a * b; }
 ALWAYS vf v_div(vf a, vf b) { return a / b; }
 ALWAYS vf v_fma(vf a, vf b, vf c) { return a * b + c; } /* rounded twice */
 ALWAYS vf v_fnma(vf a, vf b, vf c) { return c - a * b; }
-ALWAYS vf v_pick(v_mask m, vf a, vf b) /* a where m, else b */
+ALWAYS vf v_pick(vm m, vf a, vf b)
 {
-    return (vf)(((v_mask)a & m) | ((v_mask)b & ~m));
+    return (vf)(((vm)a & m) | ((vm)b & ~m));
 }
-ALWAYS vf v_max(vf a, vf b) { return v_pick((v_mask)(a > b), a, b); }
-ALWAYS vf v_min(vf a, vf b) { return v_pick((v_mask)(a < b), a, b); }
-ALWAYS vf v_larger(vf a, vf b) { return v_pick((v_mask)(a > b) | (v_mask)(a != a), a, b); }
+ALWAYS vf v_max(vf a, vf b) { return v_pick((vm)(a > b), a, b); }
+ALWAYS vf v_min(vf a, vf b) { return v_pick((vm)(a < b), a, b); }
+ALWAYS vf v_larger(vf a, vf b) { return v_pick((vm)(a > b) | (vm)(a != a), a, b); }
 #endif
 
 /* Limits that let NaN through. */
 ALWAYS vf v_clamp(vf a, vf low, vf high) { return v_min(high, v_max(low, a)); }
+
+#if VL > 4
+ALWAYS vf v_abs(vf a) { return v_xor(a, v_and(a, v_set(-0.0f))); }
+#endif
 
 #endif

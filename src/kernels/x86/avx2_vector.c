@@ -1,7 +1,10 @@
 /* avx2_vector.c: rows of floats with AVX2: two arguments, reductions, softmax, normalization.
  *
  * Reductions keep 4 vectors of partial sums, added pairwise at the end: the order is fixed. */
-#include "kernels/x86/avx2_math.h"
+#define NORI__SIMD_AVX2
+#include "kernels/simd.h"
+
+#include "kernels/simd_math.h"
 
 ALWAYS __m256 add(__m256 a, __m256 b)
 {
@@ -47,7 +50,7 @@ ALWAYS void row(size_t n, const float *a, size_t as, const float *b, size_t bs, 
         _mm256_storeu_ps(y + i, f(from(a, i, as), from(b, i, bs)));
     }
     if (i < n) {
-        __m256i m = lanes(n - i);
+        __m256i m = v_lanes(n - i);
         _mm256_maskstore_ps(y + i, m, f(from_some(a, i, as, m), from_some(b, i, bs, m)));
     }
 }
@@ -86,14 +89,14 @@ static float f32_sum(size_t n, const float *x)
         s3 = _mm256_add_ps(s3, _mm256_loadu_ps(x + i + 24));
     }
     for (; i < n; i += 8) {
-        s0 = _mm256_add_ps(s0, _mm256_maskload_ps(x + i, lanes(n - i)));
+        s0 = _mm256_add_ps(s0, _mm256_maskload_ps(x + i, v_lanes(n - i)));
     }
     return fold(_mm256_add_ps(_mm256_add_ps(s0, s1), _mm256_add_ps(s2, s3)));
 }
 
 static float f32_sum_square(size_t n, const float *x, float mean)
 {
-    __m256 s0 = _mm256_setzero_ps(), s1 = s0, m = vset(mean);
+    __m256 s0 = _mm256_setzero_ps(), s1 = s0, m = v_set(mean);
     size_t i = 0;
     for (; i + 16 <= n; i += 16) {
         __m256 d0 = _mm256_sub_ps(_mm256_loadu_ps(x + i), m);
@@ -102,7 +105,7 @@ static float f32_sum_square(size_t n, const float *x, float mean)
         s1 = _mm256_fmadd_ps(d1, d1, s1);
     }
     for (; i < n; i += 8) {
-        __m256i some = lanes(n - i);
+        __m256i some = v_lanes(n - i);
         __m256 d = _mm256_sub_ps(_mm256_maskload_ps(x + i, some), m);
         d = _mm256_and_ps(d, _mm256_castsi256_ps(some));
         s0 = _mm256_fmadd_ps(d, d, s0);
@@ -118,21 +121,21 @@ static float f32_sum_turns(size_t n, const float *x)
         s = _mm256_add_ps(s, _mm256_loadu_ps(x + i));
     }
     if (i < n) {
-        s = _mm256_add_ps(s, _mm256_maskload_ps(x + i, lanes(n - i)));
+        s = _mm256_add_ps(s, _mm256_maskload_ps(x + i, v_lanes(n - i)));
     }
     return fold(s);
 }
 
 static float f32_sum_square_turns(size_t n, const float *x, float mean)
 {
-    __m256 s = _mm256_setzero_ps(), m = vset(mean);
+    __m256 s = _mm256_setzero_ps(), m = v_set(mean);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
         __m256 d = _mm256_sub_ps(_mm256_loadu_ps(x + i), m);
         s = _mm256_add_ps(s, _mm256_mul_ps(d, d));
     }
     if (i < n) {
-        __m256i some = lanes(n - i);
+        __m256i some = v_lanes(n - i);
         __m256 d = _mm256_sub_ps(_mm256_maskload_ps(x + i, some), m);
         d = _mm256_and_ps(d, _mm256_castsi256_ps(some));
         s = _mm256_add_ps(s, _mm256_mul_ps(d, d));
@@ -143,14 +146,14 @@ static float f32_sum_square_turns(size_t n, const float *x, float mean)
 /* Extreme of a row; start where nothing is known. */
 ALWAYS float extreme(size_t n, const float *x, float start, __m256 (*f)(__m256 a, __m256 b))
 {
-    __m256 best = vset(start);
+    __m256 best = v_set(start);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
         best = f(best, _mm256_loadu_ps(x + i));
     }
     if (i < n) {
-        __m256i m = lanes(n - i);
-        best = f(best, _mm256_blendv_ps(vset(start), _mm256_maskload_ps(x + i, m),
+        __m256i m = v_lanes(n - i);
+        best = f(best, _mm256_blendv_ps(v_set(start), _mm256_maskload_ps(x + i, m),
                                         _mm256_castsi256_ps(m)));
     }
     best = f(best, _mm256_permute2f128_ps(best, best, 1));
@@ -171,16 +174,16 @@ static float f32_min(size_t n, const float *x)
 
 static void f32_softmax(size_t n, const float *x, float *y)
 {
-    __m256 top = vset(f32_max(n, x)), sum = _mm256_setzero_ps();
+    __m256 top = v_set(f32_max(n, x)), sum = _mm256_setzero_ps();
     for (size_t i = 0; i < n; i += 8) {
-        __m256i m = lanes(n - i);
+        __m256i m = v_lanes(n - i);
         __m256 e = vexp(_mm256_sub_ps(_mm256_maskload_ps(x + i, m), top));
         _mm256_maskstore_ps(y + i, m, e);
         sum = _mm256_add_ps(sum, _mm256_and_ps(e, _mm256_castsi256_ps(m)));
     }
-    __m256 factor = vset(1 / fold(sum));
+    __m256 factor = v_set(1 / fold(sum));
     for (size_t i = 0; i < n; i += 8) {
-        __m256i m = lanes(n - i);
+        __m256i m = v_lanes(n - i);
         _mm256_maskstore_ps(y + i, m, _mm256_mul_ps(_mm256_maskload_ps(y + i, m), factor));
     }
 }
@@ -188,9 +191,9 @@ static void f32_softmax(size_t n, const float *x, float *y)
 static void f32_normalize(size_t n, const float *x, float mean, float factor, const float *scale,
                           const float *bias, float *y)
 {
-    __m256 u = vset(mean), f = vset(factor);
+    __m256 u = v_set(mean), f = v_set(factor);
     for (size_t i = 0; i < n; i += 8) {
-        __m256i m = lanes(n - i);
+        __m256i m = v_lanes(n - i);
         __m256 v = _mm256_mul_ps(_mm256_sub_ps(_mm256_maskload_ps(x + i, m), u), f);
         v = scale ? _mm256_mul_ps(v, _mm256_maskload_ps(scale + i, m)) : v;
         v = bias ? _mm256_add_ps(v, _mm256_maskload_ps(bias + i, m)) : v;
@@ -200,13 +203,13 @@ static void f32_normalize(size_t n, const float *x, float mean, float factor, co
 
 static void f32_axpy(size_t n, float a, const float *x, float *y)
 {
-    __m256 v = vset(a);
+    __m256 v = v_set(a);
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
         _mm256_storeu_ps(y + i, _mm256_fmadd_ps(v, _mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i)));
     }
     if (i < n) {
-        __m256i m = lanes(n - i);
+        __m256i m = v_lanes(n - i);
         __m256 s = _mm256_fmadd_ps(v, _mm256_maskload_ps(x + i, m), _mm256_maskload_ps(y + i, m));
         _mm256_maskstore_ps(y + i, m, s);
     }

@@ -11,6 +11,7 @@ nori_sources(${avx2})
 nori_isa_flags(avx2 ${avx2})
 set(avx512
     avx512_block.c
+    avx512_unary.c
 )
 nori_sources(${avx512})
 nori_isa_flags(avx512 ${avx512})

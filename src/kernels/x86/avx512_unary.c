@@ -1,0 +1,12 @@
+/* avx512_unary.c: one-argument functions over rows: AVX-512. */
+#define NORI__SIMD_AVX512
+#include "kernels/simd.h"
+
+#include "kernels/simd_math.h"
+
+#include "kernels/unary_body.h"
+
+void nori__avx512_unary(nori__kernels *k)
+{
+    unary_table(k);
+}
