@@ -304,8 +304,66 @@ static void networks(void **state)
     }
 }
 
+/* Weights that a caller may give: their defaults are packed, others are taken when they come. */
+static void given_weights(void **state)
+{
+    (void)state;
+    static const net nets_given[] = {
+        {"winograd", "1 16 14 14", {"Conv w=20x16x3x3 p=1:x:a", "Relu:a:y"}, "y", NULL},
+        {"plain", "1 12 9 9", {"Conv w=15x4x3x3 p=1 g=3:x:a", "Relu:a:y"}, "y", NULL},
+    };
+    for (size_t i = 0; i < NORI__COUNT(nets_given); i++) {
+        make m;
+        build(&m, &nets_given[i]);
+        make_input(&m, &m.graph, "w_a", NORI_FLOAT, i == 0 ? "20 16 3 3" : "15 4 3 3");
+        nori_tensor *x[2] = {input_of(&nets_given[i]), NULL};
+        nori_error err = {0};
+        nori_model *model = NULL;
+        nori__text bytes;
+        nori__text_init(&bytes, &nori__malloc);
+        assert_int_equal(nori__pb_write_model(&m.model, &bytes, &err), NORI_OK);
+        assert_int_equal(nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, &err),
+                         NORI_OK);
+        const int64_t dims[2][4] = {{20, 16, 3, 3}, {15, 4, 3, 3}};
+        nori_session *sessions[2];
+        for (int s = 0; s < 2; s++) {
+            nori_session_options options;
+            nori_session_options_default(&options);
+            options.providers = s == 0 ? "reference" : "cpu";
+            options.threads = 2;
+            assert_int_equal(nori_session_create(model, &options, &sessions[s], &err), NORI_OK);
+        }
+        for (int round = 0; round < 3; round++) { /* default, given, default again */
+            nori_tensor *out[2] = {0};
+            if (round == 1) {
+                assert_int_equal(nori_tensor_create(NULL, NORI_FLOAT, 4, dims[i], &x[1], NULL), NORI_OK);
+                for (int64_t e = 0; e < x[1]->count; e++) {
+                    ((float *)x[1]->data)[e] = (float)(e * 29 % 83) / 400.0f - 0.1f;
+                }
+            }
+            const nori_tensor *in[2] = {x[0], round == 1 ? x[1] : NULL};
+            for (int s = 0; s < 2; s++) {
+                assert_int_equal(nori_session_run(sessions[s], in, 2, &out[s], 1, &err), NORI_OK);
+            }
+            for (int64_t e = 0; e < out[0]->count; e++) {
+                double want = nori__tensor_get_f64(out[0], e), got = nori__tensor_get_f64(out[1], e);
+                assert_true(fabs(got - want) <= 2e-5 * fmax(1, fabs(want)));
+            }
+            nori_tensor_free(out[0]);
+            nori_tensor_free(out[1]);
+        }
+        nori_session_free(sessions[0]);
+        nori_session_free(sessions[1]);
+        nori_model_free(model);
+        nori__text_free(&bytes);
+        nori_tensor_free(x[0]);
+        nori_tensor_free(x[1]);
+        make_end(&m);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(networks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(networks), cmocka_unit_test(given_weights)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

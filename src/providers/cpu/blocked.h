@@ -62,6 +62,7 @@ typedef struct nori__bconv {
     size_t lanes;             /* of all chunks: products an output */
     nori__bconv_chunk *chunks;
     size_t n_chunks, terms;
+    const nori_tensor *from[2]; /* weight and bias as they were when packed; bias may be NULL */
     float *weights, *bias;    /* bias: zeros where there is none */
     size_t weights_bytes, bias_bytes, chunks_bytes;
 } nori__bconv;

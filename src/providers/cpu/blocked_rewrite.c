@@ -143,7 +143,7 @@ static bool groups_fit(const blocker *b, const nori_tensor *w, int64_t group, in
 
 static bool conv_fits(const blocker *b, const nori__node *n)
 {
-    const nori_tensor *w = nori__value_const(nori__cpu_value(n, 1));
+    const nori_tensor *w = nori__cpu_default(nori__cpu_value(n, 1));
     const nori__value *bias = nori__cpu_value(n, 2), *sum = nori__cpu_value(n, 3);
     nori__activation act;
     if ((!nori__node_is(n, NORI__OP_ONNX_Conv) && !nori__node_is(n, NORI__OP_MS_FusedConv)) ||
@@ -151,7 +151,7 @@ static bool conv_fits(const blocker *b, const nori__node *n)
         !is_image(n->outputs[0]) || !nori__activation_read(n, &act)) {
         return false;
     }
-    const nori_tensor *t = nori__value_const(bias);
+    const nori_tensor *t = nori__cpu_default(bias);
     if ((bias && (!t || t->type != NORI_FLOAT || t->count != w->dims[0])) ||
         (sum && (!is_image(sum) || nori__value_const(sum)))) {
         return false;

@@ -43,6 +43,13 @@ static inline const nori__value *nori__cpu_value(const nori__node *node, uint32_
     return i < node->input_count ? node->inputs[i] : NULL;
 }
 
+/* What v holds unless a caller says otherwise: its constant, or an input's default. Weights are
+ * packed from it; a kernel that finds another tensor in a run packs that one, or hands over. */
+static inline const nori_tensor *nori__cpu_default(const nori__value *v)
+{
+    return v ? v->constant : NULL;
+}
+
 /* ---- activations ---- */
 
 /* An activation at the end of a product: a clamp inside the tiles, or a function over the rows. */

@@ -154,11 +154,11 @@ static nori__bconv_how choose(const nori__bconv *s, const nori__node *node)
                                                                 : NORI__BCONV_DIRECT;
 }
 
-static nori_status fill(nori__bconv *s, const nori__node *node, const nori_allocator *a,
-                        nori_error *err)
+static nori_status fill(nori__bconv *s, const nori__node *node, const nori_tensor *w,
+                        const nori_tensor *b, const nori_allocator *a, nori_error *err)
 {
-    const nori_tensor *w = nori__value_const(node->inputs[1]);
-    const nori_tensor *b = nori__value_const(nori__cpu_value(node, 2));
+    s->from[0] = w;
+    s->from[1] = b;
     s->made = (size_t)w->dims[0];
     s->per_group = (size_t)w->dims[1];
     s->kernel[0] = (size_t)w->dims[2];
@@ -184,20 +184,30 @@ static nori_status fill(nori__bconv *s, const nori__node *node, const nori_alloc
     return NORI_OK;
 }
 
-static nori_status bconv_prepare(const nori__node *node, const nori_allocator *a, void **state,
-                                 size_t *state_bytes, nori_error *err)
+static nori_status bconv_make(const nori__node *node, const nori_tensor *w, const nori_tensor *b,
+                              const nori_allocator *a, nori__bconv **out, nori_error *err)
 {
     nori__bconv *s = nori__alloc_zero(a, sizeof(*s));
     if (!s) {
         return nori__no_memory(err);
     }
     nori_status status = nori__activation_read(node, &s->act)
-                             ? fill(s, node, a, err)
+                             ? fill(s, node, w, b, a, err)
                              : nori__fail(err, NORI_ERROR_INTERNAL, "unknown activation");
     if (status != NORI_OK) {
         bconv_release(s, a);
         return status;
     }
+    *out = s;
+    return NORI_OK;
+}
+
+static nori_status bconv_prepare(const nori__node *node, const nori_allocator *a, void **state,
+                                 size_t *state_bytes, nori_error *err)
+{
+    nori__bconv *s;
+    NORI__TRY(bconv_make(node, nori__cpu_default(node->inputs[1]),
+                         nori__cpu_default(nori__cpu_value(node, 2)), a, &s, err));
     *state = s;
     *state_bytes = s->weights_bytes + s->bias_bytes + s->chunks_bytes + sizeof(*s);
     return NORI_OK;
@@ -286,9 +296,8 @@ static size_t bconv_workspace(const void *state, const nori_call *call)
     return bconv_plan(state, call, &r, &bytes) ? bytes : 0;
 }
 
-static nori_status bconv_run(const void *state, nori_call *call)
+static nori_status run_with(const nori__bconv *s, nori_call *call)
 {
-    const nori__bconv *s = state;
     nori__bconv_run r;
     nori__cpu_scratch scratch;
     size_t bytes;
@@ -316,6 +325,32 @@ static nori_status bconv_run(const void *state, nori_call *call)
                        (int64_t)(r.batch * r.spans * r.shares), 1, body, &r);
     nori__cpu_give(call, &scratch);
     return NORI_OK;
+}
+
+/* Other weights than those that were packed: a caller gave them for this run. */
+static nori_status run_given(const nori__bconv *s, nori_call *call, const nori_tensor *w,
+                             const nori_tensor *b)
+{
+    const nori_tensor *was = s->from[0];
+    nori__bconv *own;
+    if (w->type != NORI_FLOAT || w->rank != 4 ||
+        memcmp(w->dims, was->dims, 4 * sizeof(*w->dims)) != 0 ||
+        (b && (b->type != NORI_FLOAT || b->count != w->dims[0]))) {
+        return nori__fail(call->err, NORI_ERROR_DATA,
+                          "the weight given for this run has another shape than its default");
+    }
+    NORI__TRY(bconv_make(call->node, w, b, call->allocator, &own, call->err));
+    nori_status status = run_with(own, call);
+    bconv_release(own, call->allocator);
+    return status;
+}
+
+static nori_status bconv_run(const void *state, nori_call *call)
+{
+    const nori__bconv *s = state;
+    const nori_tensor *b = nori__cpu_has(call, 2) ? call->in[2] : NULL;
+    return call->in[1] == s->from[0] && b == s->from[1] ? run_with(s, call)
+                                                         : run_given(s, call, call->in[1], b);
 }
 
 const nori__kernel nori__blocked_conv = {.size = sizeof(nori__kernel),

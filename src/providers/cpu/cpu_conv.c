@@ -11,6 +11,7 @@
 #include "providers/cpu/patches.h"
 
 typedef struct conv_state {
+    const nori_tensor *from; /* what was packed: another tensor goes to the reference kernel */
     nori__activation act;
     size_t made, per_group, group, taps; /* output channels, input channels a group, kernel size */
     float *weights;  /* panels a group; depthwise: as they are */
@@ -31,7 +32,7 @@ static void conv_release(void *state, const nori_allocator *a)
 static nori_status conv_prepare(const nori__node *node, const nori_allocator *a, void **state,
                                 size_t *state_bytes, nori_error *err)
 {
-    const nori_tensor *w = nori__value_const(nori__cpu_value(node, 1));
+    const nori_tensor *w = nori__cpu_default(nori__cpu_value(node, 1));
     nori__activation act;
     if (!w || w->type != NORI_FLOAT || w->rank < 3 || w->rank > 5 || w->count == 0 ||
         !nori__activation_read(node, &act)) {
@@ -46,6 +47,7 @@ static nori_status conv_prepare(const nori__node *node, const nori_allocator *a,
         return nori__no_memory(err);
     }
     s->act = act;
+    s->from = w;
     s->made = (size_t)w->dims[0];
     s->per_group = (size_t)w->dims[1];
     s->group = (size_t)group;
@@ -327,7 +329,8 @@ static nori_status conv_kernel(const void *state, nori_call *call)
     const conv_state *s = state;
     conv_run r;
     size_t bytes;
-    if (!conv_shapes(s, call, &r, NULL) || !conv_plan(&r, nori__cpu_threads(call), &bytes) ||
+    if (!nori__cpu_has(call, 1) || call->in[1] != s->from || !conv_shapes(s, call, &r, NULL) ||
+        !conv_plan(&r, nori__cpu_threads(call), &bytes) ||
         !conv_extra(call, 2, (int64_t)s->made) || !conv_extra(call, 3, call->out[0]->count)) {
         return nori__cpu_reference(call);
     }

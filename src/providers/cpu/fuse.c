@@ -140,6 +140,9 @@ static nori__node *take_norm(fuser *f, nori__node *n, nori__node *next)
         return NULL;
     }
     const nori_tensor *w = nori__value_const(n->inputs[1]);
+    if (!w) {
+        return NULL; /* a default: a caller may give others */
+    }
     int64_t m = w->rank > 0 ? w->dims[0] : 0;
     const nori__value *old = nori__cpu_value(n, 2);
     const float *p[4], *b = old ? channels(old, m) : NULL;
@@ -218,7 +221,7 @@ static bool same_shape(const nori__value *a, const nori__value *b)
 static nori__node *take_sum(fuser *f, nori__node *n, nori__node *next)
 {
     nori__value *out = n->outputs[0];
-    const nori_tensor *w = nori__value_const(n->inputs[1]);
+    const nori_tensor *w = nori__cpu_default(n->inputs[1]);
     if (!nori__node_is(next, NORI__OP_ONNX_Add) || next->input_count != 2 ||
         next->output_count != 1 || next->inputs[0] == next->inputs[1]) {
         return NULL;
@@ -249,8 +252,8 @@ static nori__node *take_sum(fuser *f, nori__node *n, nori__node *next)
 /* MatMul of a matrix by a constant one, plus a constant row: Gemm. */
 static nori__node *product_bias(fuser *f, nori__node *n, nori__node *next)
 {
-    const nori_tensor *w = nori__value_const(n->inputs[1]);
-    if (!nori__node_is(next, NORI__OP_ONNX_Add) || next->input_count != 2 ||
+    const nori_tensor *w = nori__cpu_default(n->inputs[1]);
+    if (!w || !nori__node_is(next, NORI__OP_ONNX_Add) || next->input_count != 2 ||
         next->output_count != 1 || w->rank != 2 || n->inputs[0]->type.rank != 2) {
         return NULL;
     }
@@ -268,8 +271,8 @@ static nori__node *product_bias(fuser *f, nori__node *n, nori__node *next)
 static bool starts(const nori__node *n)
 {
     return n->output_count == 1 && n->outputs[0] && n->input_count >= 2 && n->inputs[0] &&
-           is_f32(n->inputs[0]) && is_f32(n->outputs[0]) && nori__value_const(n->inputs[1]) &&
-           nori__value_const(n->inputs[1])->type == NORI_FLOAT;
+           is_f32(n->inputs[0]) && is_f32(n->outputs[0]) && nori__cpu_default(n->inputs[1]) &&
+           nori__cpu_default(n->inputs[1])->type == NORI_FLOAT;
 }
 
 /* n with one more of its followers taken in, or NULL. */
