@@ -237,12 +237,16 @@ static nori_status push(inferer *w, nori__graph *g, int loops)
     return NORI_OK;
 }
 
-/* Lets the rewriter have the node; nodes it puts in front come first. */
+/* Lets the rewriter have the node; nodes it puts in front come first, and it has the first of those
+ * too. */
 static nori_status rewrite(inferer *w, frame *f)
 {
-    nori__node *before = f->node->prev;
-    NORI__TRY(w->before(f->node, w->err));
-    f->node = before ? before->next : f->graph->first;
+    for (nori__node *node = NULL; node != f->node;) {
+        node = f->node;
+        nori__node *before = node->prev;
+        NORI__TRY(w->before(node, w->err));
+        f->node = before ? before->next : f->graph->first;
+    }
     return NORI_OK;
 }
 

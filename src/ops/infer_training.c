@@ -1,5 +1,5 @@
-/* infer_training.c: optimizers of ai.onnx.preview.training: inputs are rate, count, then the
- * tensors, their gradients and their states; outputs the new tensors and states. */
+/* infer_training.c: Gradient, and the optimizers of ai.onnx.preview.training: their inputs are rate,
+ * count, then the tensors, their gradients and their states; outputs the new tensors and states. */
 #include "ops/content.h"
 
 /* states: how many tensors of state each optimized tensor has. */
@@ -31,4 +31,13 @@ nori_status nori__infer_momentum(nori__infer *c)
 nori_status nori__infer_adam(nori__infer *c)
 {
     return optimizer(c, 2);
+}
+
+/* A derivative has the shape of what y is differentiated by: of the input in its place. */
+nori_status nori__infer_gradient(nori__infer *c)
+{
+    for (uint32_t o = 0; o < c->node->output_count && o < c->node->input_count; o++) {
+        nori__out_like(c, o, o);
+    }
+    return NORI_OK;
 }

@@ -20,6 +20,7 @@ enum {
     NORI__OP_RANDOM = 8,    /* never folded or merged */
     NORI__OP_CONTROL = 16,  /* runs subgraphs; outputs as with DYNAMIC */
     NORI__OP_OBJECTS = 32,  /* sequences, optionals, maps go in or out; outputs as DYNAMIC */
+    NORI__OP_REWRITTEN = 128, /* never runs: upgrading makes other nodes of it */
     NORI__OP_SHAPE = 64     /* reads only the shape of input 0, not its bytes (Shape, Size) */
 };
 #define NORI__OP_SELF_ALLOC (NORI__OP_DYNAMIC | NORI__OP_CONTROL | NORI__OP_OBJECTS)
@@ -141,6 +142,11 @@ typedef struct nori__op {
 /* NULL: not in the list. "ai.onnx" and "" are the same domain. */
 const nori__op *nori__op_find(const char *domain, const char *name);
 const nori__op *nori__op_at(size_t index); /* NULL past the last */
+/* Whether every build runs it. */
+static inline bool nori__op_runs(const nori__op *op)
+{
+    return op && (op->reference || (op->flags & NORI__OP_REWRITTEN));
+}
 static inline bool nori__node_is(const nori__node *n, nori__op_id id)
 {
     return n->op && n->op->id == id;

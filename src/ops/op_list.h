@@ -229,7 +229,7 @@ NORI__OP(ML, TreeEnsembleRegressor, "ml", 0, nori__infer_ml_tree_regressor, nori
 NORI__OP(ML, ZipMap, "ml", NORI__OP_OBJECTS, nori__infer_ml_zip_map, nori__ref_ml_ZipMap)
 NORI__OP(TRAINING, Adagrad, "training", 0, nori__infer_adagrad, nori__ref_training_Adagrad)
 NORI__OP(TRAINING, Adam, "training", 0, nori__infer_adam, nori__ref_training_Adam)
-NORI__OP(TRAINING, Gradient, "training", 0, nori__infer_none, nori__ref_none)
+NORI__OP(TRAINING, Gradient, "training", NORI__OP_REWRITTEN, nori__infer_gradient, nori__ref_none)
 NORI__OP(TRAINING, Momentum, "training", 0, nori__infer_momentum, nori__ref_training_Momentum)
 NORI__OP(PREVIEW, FlexAttention, "attention", NORI__OP_CONTROL, nori__infer_flex_attention, nori__ref_FlexAttention)
 NORI__OP(MS, Attention, "attention", 0, nori__infer_ms_attention, nori__ref_ms_Attention)

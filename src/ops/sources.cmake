@@ -4,6 +4,10 @@ nori_sources(
     einsum.c
     evaluate.c
     functions.c
+    gradient.c
+    gradient_emit.c
+    gradient_linear.c
+    gradient_rules.c
     infer.c
     infer_attention.c
     infer_body.c

@@ -178,7 +178,7 @@ static void visit_node(scan *s, const nori__node *node)
     }
     int64_t opset = opset_of(s->ir, node->domain);
     const nori__op *op = node->op ? node->op : nori__op_find(node->domain, node->op_type);
-    bool runs = op && (s->can_run ? s->can_run(s->user, node) : op->reference != NULL);
+    bool runs = op && (s->can_run ? s->can_run(s->user, node) : nori__op_runs(op));
     if (runs && opset > 0 && opset <= nori__opset_max(node->domain) &&
         nori__schema_find(node->domain, node->op_type, opset)) {
         return; /* the usual case, without making a path */
@@ -224,7 +224,7 @@ static void visit_message(scan *s, const nori__pb_function *f, const nori__pb_no
         return;
     }
     const nori__op *op = nori__op_find(domain, op_type);
-    if (known(s, domain, op_type, opset, path) && !(op && op->reference) && !s->can_run) {
+    if (known(s, domain, op_type, opset, path) && !nori__op_runs(op) && !s->can_run) {
         add_gap(s, NORI__GAP_KERNEL, domain, op_type, opset,
                 nori__schema_find(domain, op_type, opset)->since, path);
     }

@@ -57,6 +57,7 @@ static const rewrite rewrites[] = {
     ROW(Unsqueeze, 13, axes),
     ROW(Upsample, 11, upsample),
     ROW(Xor, 7, broadcast),
+    {NORI__OP_TRAINING_Gradient, INT32_MAX, true, nori__upgrade_gradient}, /* of every version */
 };
 #undef ROW
 

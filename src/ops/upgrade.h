@@ -40,4 +40,7 @@ nori_status nori__upgrade_grid(nori__node *n, nori_error *err);
 nori_status nori__upgrade_roi(nori__node *n, nori_error *err);
 nori_status nori__upgrade_batchnorm(nori__node *n, nori_error *err);
 
+/* gradient.c: becomes the nodes that compute it. */
+nori_status nori__upgrade_gradient(nori__node *n, nori_error *err);
+
 #endif

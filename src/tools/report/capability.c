@@ -40,7 +40,7 @@ int nori_capability_at(size_t index, nori_capability *capability)
                          .op = s->name,
                          .family = op ? op->family : "",
                          .since = s->since,
-                         .kernel = op && op->reference ? "reference" : ""};
+                         .kernel = nori__op_runs(op) ? "reference" : ""};
     types_text(arg ? arg->types : 0, c.types, sizeof(c.types));
     memcpy(capability, &c, c.size < sizeof(c) ? c.size : sizeof(c));
     return 1;
@@ -100,7 +100,7 @@ void nori_capability_types(size_t index, const nori_provider *provider, char *ty
     const nori__schema_arg *arg = s ? leading(s) : NULL;
     uint64_t taken = 0;
     if (op && arg && provider == &nori__reference_provider) {
-        taken = op->reference ? arg->types : 0;
+        taken = nori__op_runs(op) ? arg->types : 0;
     } else if (op && arg && provider->kernel && !provider->claim && !provider->open) {
         for (int t = 1; t < NORI_TYPE_COUNT; t++) {
             if (arg->types >> t & 1 && takes(provider, s, op, t)) {
