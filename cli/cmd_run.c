@@ -103,7 +103,7 @@ static int run(cli_args *args)
 {
     run_job j = {.args = args};
     nori_model *model = NULL;
-    if (!cli_number(args, "--top", 1, 1000, 5, &j.top)) {
+    if (!cli_number(args, "--top", 1, TOP_MOST, 5, &j.top)) {
         return EXIT_USAGE;
     }
     if (cli_has(args, "--test-data") && (args->count > 1 || cli_has(args, "--input"))) {

@@ -95,15 +95,20 @@ int run_write_outputs(const run_job *j)
 
 /* ---- classes ---- */
 
-static void print_class(const run_job *j, int64_t i, double percent)
+typedef struct class_row {
+    int64_t index;
+    double percent;
+} class_row;
+
+static const char *label_of(const run_job *j, int64_t i, char *number, size_t size)
 {
-    char number[32];
-    snprintf(number, sizeof(number), "%" PRId64, i);
-    printf("  %-20s %8.4f %%\n", (size_t)i < j->n_labels ? j->labels[i] : number, percent);
+    snprintf(number, size, "%" PRId64, i);
+    return (size_t)i < j->n_labels ? j->labels[i] : number;
 }
 
-/* The largest entries of n from first on, with softmax if they are no probabilities. */
-static void print_top(const run_job *j, const nori_tensor *t, int64_t first, int64_t n)
+/* The largest of n entries from first on, at most most, with softmax if they are no probabilities.
+ * Returns how many: NaN is no class. */
+static long top_classes(const nori_tensor *t, int64_t first, int64_t n, long most, class_row *rows)
 {
     double max = -INFINITY, sum = 0, low = INFINITY, plain = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -118,7 +123,8 @@ static void print_top(const run_job *j, const nori_tensor *t, int64_t first, int
     bool probabilities = low >= 0 && fabs(plain - 1) < 1e-3;
     double before = INFINITY;
     int64_t before_at = -1;
-    for (long k = 0; k < j->top && k < n; k++) {
+    long k = 0;
+    for (; k < most && k < n; k++) {
         int64_t best = -1;
         for (int64_t i = 0; i < n; i++) {
             double v = nori_tensor_number(t, first + i);
@@ -127,25 +133,58 @@ static void print_top(const run_job *j, const nori_tensor *t, int64_t first, int
                 best = i;
             }
         }
-        if (best < 0) { /* the rest is NaN */
+        if (best < 0) {
             break;
         }
         before = nori_tensor_number(t, first + best);
         before_at = best;
-        print_class(j, best, 100 * (probabilities ? before : exp(before - max) / sum));
+        rows[k] = (class_row){best, 100 * (probabilities ? before : exp(before - max) / sum)};
+    }
+    return k;
+}
+
+/* The classes of each row of the last axis, as lines or, with w, as JSON. */
+static void show_classes(const run_job *j, const nori_tensor *t, cli_json *w)
+{
+    static class_row rows[TOP_MOST];
+    int rank = nori_tensor_rank(t);
+    int64_t n = rank > 0 ? nori_tensor_dims(t)[rank - 1] : 1;
+    int64_t count = n > 0 ? nori_tensor_elements(t) / n : 0;
+    if (w) {
+        cli_json_array(w, "classes");
+    }
+    for (int64_t r = 0; r < count; r++) {
+        long found = top_classes(t, r * n, n, j->top, rows);
+        char number[32];
+        if (w) {
+            cli_json_array(w, NULL);
+        } else if (r > 0) {
+            printf("\n");
+        }
+        for (long k = 0; k < found; k++) {
+            const char *label = label_of(j, rows[k].index, number, sizeof(number));
+            if (w) {
+                cli_json_object(w, NULL);
+                cli_json_string(w, "label", label);
+                cli_json_int(w, "index", rows[k].index);
+                cli_json_number(w, "percent", rows[k].percent, 9);
+                cli_json_end(w);
+            } else {
+                printf("  %-20s %8.4f %%\n", label, rows[k].percent);
+            }
+        }
+        if (w) {
+            cli_json_end(w);
+        }
+    }
+    if (w) {
+        cli_json_end(w);
     }
 }
 
-/* Rows of the last axis. */
-static void print_classes(const run_job *j, const nori_tensor *t)
+static bool has_classes(const run_job *j, size_t i)
 {
-    int rank = nori_tensor_rank(t);
-    int64_t n = rank > 0 ? nori_tensor_dims(t)[rank - 1] : 1;
-    int64_t rows = n > 0 ? nori_tensor_elements(t) / n : 0;
-    for (int64_t r = 0; r < rows; r++) {
-        printf(r > 0 ? "\n" : "");
-        print_top(j, t, r * n, n);
-    }
+    return j->n_labels > 0 && i == 0 && nori_tensor_kind(j->outputs[i]) == NORI_KIND_TENSOR;
 }
 
 /* ---- values ---- */
@@ -202,10 +241,11 @@ static void print_value(const nori_tensor *t, int indent)
 
 #define IN_JSON 1000 /* elements of an output; files are for more */
 
-static void json_output(cli_json *w, const char *name, const nori_tensor *t)
+static void json_output(const run_job *j, size_t i, cli_json *w)
 {
+    const nori_tensor *t = j->outputs[i];
     cli_json_object(w, NULL);
-    cli_json_string(w, "name", name);
+    cli_json_string(w, "name", nori_session_output(j->session, i)->name);
     if (nori_tensor_kind(t) != NORI_KIND_TENSOR) {
         cli_json_group(w, "value", t);
         cli_json_end(w);
@@ -223,6 +263,9 @@ static void json_output(cli_json *w, const char *name, const nori_tensor *t)
         cli_json_element(w, NULL, t, k);
     }
     cli_json_end(w);
+    if (has_classes(j, i)) {
+        show_classes(j, t, w);
+    }
     cli_json_end(w);
 }
 
@@ -238,13 +281,13 @@ int run_show_outputs(const run_job *j)
         const char *name = nori_session_output(j->session, i)->name;
         char shape[256];
         if (j->args->json) {
-            json_output(&w, name, t);
+            json_output(j, i, &w);
             continue;
         }
         cli_tensor_shape(t, shape, sizeof(shape));
         printf("%s %s\n", name, shape);
-        if (j->n_labels > 0 && i == 0 && nori_tensor_kind(t) == NORI_KIND_TENSOR) {
-            print_classes(j, t);
+        if (has_classes(j, i)) {
+            show_classes(j, t, NULL);
         } else {
             print_value(t, 2);
         }

@@ -4,6 +4,8 @@
 
 #include "inputs.h"
 
+#define TOP_MOST 1000 /* classes shown */
+
 typedef struct run_job {
     cli_args *args;
     nori_session *session;

@@ -18,7 +18,9 @@ class Bench(case.Case):
         self.assertEqual((got["runs"], got["threads"]), (7, 1))
         self.assertEqual(got["macs"], 7344000)
         self.assertGreater(got["peak_bytes"], got["packed_bytes"])
-        text = self.nori("bench", DIGITS, "--runs", "3").out
+        r = self.nori("bench", DIGITS, "--runs", "3")
+        self.assertEqual(r.err, "")  # progress is for terminals
+        text = r.out
         for word in ("load", "create", "first run", "steady", "memory", "CPU", "7.34 M MACs"):
             self.assertIn(word, text)
         self.nori("bench", DIGITS, "--runs", "0", code=2)

@@ -50,6 +50,16 @@ class Run(case.Case):
         row = self.file("m.onnx", m.one_node("Identity", [2, 2], [2, 2]))
         self.assertEqual(self.results(row, column), {"y": [1, 3, 2, 4]})
 
+    def test_npy_strings(self):
+        path = self.file("s.onnx", m.one_node("Identity", [2], [2], elem=m.STRING))
+        def stored(words, width):
+            head = n.npy("<f4", [2], []).replace(b"<f4", b"<U%d" % width)
+            return head + b"".join(w.encode("utf-32-le").ljust(4 * width, b"\0") for w in words)
+        words = ["h\u00e9", "\U0001f600!"]
+        self.assertEqual(self.results(path, self.file("s.npy", stored(words, 2))), {"y": words})
+        self.nori("run", path, self.file("cut.npy", stored(words, 2)[:-1]), code=3)
+        self.nori("run", path, self.file("wide.npy", stored(words, 2).replace(b"U2", b"U9")), code=3)
+
     def test_npz(self):
         want = {"y": [-9, -18, -27], "z": [11, 22, 33]}
         for compress in (False, True):
@@ -207,6 +217,12 @@ class Run(case.Case):
                       "--top", "2")
         self.assertEqual(r.out.split("\n")[1].split()[0], "7")
         self.assertEqual(len(r.out.strip().split("\n")), 3)
+        r = self.nori("run", model, picture, "--labels", os.path.join(case.DIGITS, "labels.txt"),
+                      "--top", "2", "--json").json()
+        classes = r["outputs"][0]["classes"]
+        self.assertEqual([len(c) for c in classes], [2])
+        self.assertEqual((classes[0][0]["label"], classes[0][0]["index"]), ("7", 7))
+        self.assertGreater(classes[0][0]["percent"], 99)
         self.nori("run", model, picture, "--labels", self.path("none.txt"), code=3)
         self.nori("run", model, picture, "--top", "0", code=2)
 

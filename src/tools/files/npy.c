@@ -41,8 +41,26 @@ static const char *find_key(const char *header, const char *key)
     return at;
 }
 
-static nori_status read_descr(const char *at, nori_type *type, nori_error *err)
+/* "U12": strings of 12 characters of four bytes each, UTF-32, padded with zeros. */
+static bool read_width(const char *at, size_t *width)
 {
+    *width = 0;
+    if (*at++ != 'U') {
+        return false;
+    }
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (*width > (1u << 26)) {
+            return false;
+        }
+        *width = *width * 10 + (size_t)(*at - '0');
+    }
+    return *at == '\'';
+}
+
+/* width: characters of a string, else 0. */
+static nori_status read_descr(const char *at, nori_type *type, size_t *width, nori_error *err)
+{
+    *width = 0;
     if (!at || *at != '\'') {
         return nori__fail(err, NORI_ERROR_UNSUPPORTED,
                           "the .npy file holds a structured type; plain numbers were expected");
@@ -59,6 +77,10 @@ static nori_status read_descr(const char *at, nori_type *type, nori_error *err)
             *type = kinds[i].type;
             return NORI_OK;
         }
+    }
+    if (read_width(at, width)) {
+        *type = NORI_STRING;
+        return NORI_OK;
     }
     return nori__fail(err, NORI_ERROR_UNSUPPORTED, "the .npy file has element type %.8s", at);
 }
@@ -111,6 +133,45 @@ static void from_fortran(nori_tensor *t, const uint8_t *data)
     }
 }
 
+static size_t put_utf8(uint32_t c, char *out)
+{
+    c = c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0xfffd : c;
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (size_t i = n - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (c & 0x3f));
+        c >>= 6;
+    }
+    out[0] = (char)(lead[n] | c);
+    return n;
+}
+
+/* Row-major strings of width characters. */
+static nori_status read_strings(const nori_allocator *a, nori_tensor *t, const uint8_t *data,
+                                size_t width, nori_error *err)
+{
+    char *text = nori__alloc(a, width * 4);
+    nori_status s = text ? NORI_OK : nori__no_memory(err);
+    for (int64_t i = 0; s == NORI_OK && i < t->count; i++, data += width * 4) {
+        size_t n = 0, end = width;
+        while (end > 0 && memcmp(data + end * 4 - 4, "\0\0\0", 4) == 0) {
+            end--;
+        }
+        for (size_t k = 0; k < end; k++) {
+            uint32_t c;
+            memcpy(&c, data + k * 4, 4);
+            n += put_utf8(c, text + n);
+        }
+        s = nori__tensor_set_string(t, i, text, n, err);
+    }
+    nori__release(a, text, width * 4);
+    return s;
+}
+
 nori_status nori__npy_read(const nori_allocator *a, const uint8_t *data, size_t size,
                            nori_tensor **tensor, nori_error *err)
 {
@@ -130,24 +191,36 @@ nori_status nori__npy_read(const nori_allocator *a, const uint8_t *data, size_t 
     nori_type type = NORI_UNDEFINED;
     int rank = 0;
     int64_t dims[NORI_MAX_RANK];
-    NORI__TRY(read_descr(find_key(header, "descr"), &type, err));
+    size_t width, need;
+    NORI__TRY(read_descr(find_key(header, "descr"), &type, &width, err));
     NORI__TRY(read_shape(find_key(header, "shape"), &rank, dims, err));
     const char *order = find_key(header, "fortran_order");
     NORI__TRY(nori__tensor_new(a, type, rank, dims, tensor, err));
     size_t have = size - start - length;
-    if (have != (*tensor)->bytes) {
-        nori__fail(err, NORI_ERROR_FORMAT, "the .npy file has %zu bytes of data, its shape needs %zu",
-                   have, (*tensor)->bytes);
-        nori_tensor_free(*tensor);
-        *tensor = NULL;
-        return NORI_ERROR_FORMAT;
+    bool turned = order && strncmp(order, "True", 4) == 0 && rank > 1;
+    need = (*tensor)->bytes;
+    nori_status s = NORI_OK;
+    if (type == NORI_STRING &&
+        (!nori__mul_size((size_t)(*tensor)->count, width, &need) || !nori__mul_size(need, 4, &need))) {
+        need = SIZE_MAX;
     }
-    if (order && strncmp(order, "True", 4) == 0 && rank > 1) {
+    if (have != need) {
+        s = nori__fail(err, NORI_ERROR_FORMAT, "the .npy file has %zu bytes of data, its shape needs %zu",
+                       have, need);
+    } else if (type == NORI_STRING && turned) {
+        s = nori__fail(err, NORI_ERROR_UNSUPPORTED, "the .npy file has strings in Fortran order");
+    } else if (type == NORI_STRING) {
+        s = read_strings(a, *tensor, data + start + length, width, err);
+    } else if (turned) {
         from_fortran(*tensor, data + start + length);
     } else if (have > 0) {
         memcpy((*tensor)->data, data + start + length, have);
     }
-    return NORI_OK;
+    if (s != NORI_OK) {
+        nori_tensor_free(*tensor);
+        *tensor = NULL;
+    }
+    return s;
 }
 
 nori_status nori__npy_write(const nori_tensor *t, nori__text *out, nori_error *err)
