@@ -265,6 +265,15 @@ static void test_linear(void **state)
     node_expect(out[1], NORI_FLOAT, NODE_DIMS(3, 3),
                 (double[]){p, 1 - p, h, 1 - p, p, h, 0.5, 0.5, h});
 
+    /* SOFTMAX_ZERO: zeros stay out; a row of nothing else is 0.5. */
+    n = begin(&m, "LinearRegressor", NORI_FLOAT, "o");
+    FLOATS(&m, n, "coefficients", 1, 2, 0);
+    make_attr_int(&m, n, "targets", 3);
+    make_attr_text(&m, n, "post_transform", "SOFTMAX_ZERO");
+    finish(&m, NODE_F(NODE_DIMS(2, 1), 1, 0), out, 1, NORI_OK);
+    double e = 1 / (1 + exp(1));
+    node_expect(out[0], NORI_FLOAT, NODE_DIMS(2, 3), (double[]){e, 1 - e, 0, 0.5, 0.5, 0.5});
+
     n = begin(&m, "LinearRegressor", NORI_FLOAT, "o");
     FLOATS(&m, n, "coefficients", 1, 2, 3);
     finish(&m, NODE_F(NODE_DIMS(1, 2), 1, 1), out, 1, NORI_ERROR_DATA);

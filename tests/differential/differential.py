@@ -11,6 +11,7 @@ make the same bytes, so `--only Op --seed N --cases 1` brings one back."""
 import argparse
 import collections
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import draw  # noqa: E402
 import known  # noqa: E402
+import ops_control  # noqa: E402
 import ops_image  # noqa: E402
 import ops_math  # noqa: E402
 import ops_ml  # noqa: E402
@@ -32,8 +34,10 @@ import ops_text  # noqa: E402
 import ops_tree  # noqa: E402
 import ort_library  # noqa: E402
 
-TABLES = (ops_image, ops_math, ops_ml, ops_move, ops_nn, ops_quant, ops_recurrent, ops_reduce,
+TABLES = (ops_control, ops_image, ops_math, ops_ml, ops_move, ops_nn, ops_quant, ops_recurrent, ops_reduce,
           ops_sequence, ops_text, ops_tree)  # importing one fills draw.TABLE
+
+NO_KERNEL = re.compile("no kernel for version|the module .* is not there")
 
 
 class Result:
@@ -52,7 +56,7 @@ class Result:
             out.append((what, config, "output %s: %s\n    got  %s\n    want %s"
                         % (output, text, got, want)))
         for config, (status, text) in self.nori.items():
-            if "no kernel for version" in text:
+            if NO_KERNEL.search(text):
                 continue  # refused by name; counted by main
             if status != "ran" and self.ort[0] == "ran":
                 out.append(("nori fails", config, "%s: %s" % (status, text)))
@@ -198,10 +202,10 @@ def main():
             c, faults = r.case, r.faults()
             left = unexcused(r)
             per_op[c.domain, c.op][r.ort[0]] += 1
-            if any("no kernel for version" in text for _, text in r.nori.values()):
+            if any(NO_KERNEL.search(text) for _, text in r.nori.values()):
                 kernelless.add(c.op)
             if r.ort[0] in ("refused", "crashed"):
-                refused[c.op, r.ort[1][:150]] += 1
+                refused[c.op, r.ort[1].split('model.onnx')[-1][:150]] += 1
             if left:
                 bad += 1
                 per_op[c.domain, c.op]["bad"] += 1

@@ -47,6 +47,7 @@ class Draw:
         self.imports = {}
         self.output_types = {}
         self.special = self.chance(0.25)
+        self.unsized = self.pick(0, 0, 1, 2)  # of each declared size: none, every other, all unknown
         self.notes = {}
 
     # -- plain choices
@@ -198,8 +199,16 @@ class Draw:
         opsets.update(self.imports)
         node = wire.node(self.op, self.domain, names, outputs, self.attributes)
         out = [(o, self.output_types.get(o)) for o in outputs if o]
-        graph = wire.graph([node], initializers, inputs, out)
+        declared = {name: self.declare(name, t) for name, t in inputs.items()}
+        graph = wire.graph([node], initializers, declared, out)
         return wire.model(graph, opsets, 11 if opsets[""] > 23 else 10), list(inputs.values())
+
+    def declare(self, name, t):
+        """Sizes as they are, or by names that say nothing, so that shapes come with the run."""
+        if not self.unsized or not isinstance(t, Tensor):
+            return t
+        return wire.Unsized(t, ["%s_%d" % (name, i) if i % 2 == 0 or self.unsized == 2 else None
+                                for i in range(len(t.shape))])
 
     def default_tolerance(self):
         """From the least precise type that flows in."""

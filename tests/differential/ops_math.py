@@ -30,7 +30,7 @@ unary("Selu", FLOATS, opset=(21, 22), alpha=(0.1, 3), gamma=(0.5, 2))
 unary("HardSigmoid", FLOATS, opset=(21, 22), alpha=(0.1, 1), beta=(-1, 1))
 unary("LeakyRelu", FLOATS, opset=(15, 16, 21), alpha=(-1, 1))
 unary("ThresholdedRelu", FLOATS, opset=(21, 22), alpha=(-1, 2))
-unary("Shrink", FLOATS + INTS, low=-99, high=99, bias=(0, 2), lambd=(0, 2))
+unary("Shrink", (FLOAT, FLOAT16) + INTS, low=-99, high=99, bias=(0, 2), lambd=(0, 2))
 unary("Swish", FLOATS, opset=24, alpha=(0.1, 3))
 
 
@@ -219,6 +219,27 @@ def cumsum(d):
     d.scalar(d.pick(INT32, INT64), d.axis(len(s)))
     d.maybe("exclusive", d.int(0, 1))
     d.maybe("reverse", d.int(0, 1))
+
+
+@entry("CumProd", opset=26)
+def cumprod(d):
+    s = d.shape(1)
+    d.input(d.pick(FLOAT, DOUBLE, INT32, INT64), s, low=-2, high=2, special=False)
+    d.scalar(d.pick(INT32, INT64), d.axis(len(s)))
+    d.maybe("exclusive", d.int(0, 1))
+    d.maybe("reverse", d.int(0, 1))
+
+
+@entry("Constant", opset=(13, 21))
+def constant(d):
+    form = d.pick("value", "value_float", "value_int", "value_floats", "value_ints", "value_string",
+                  "value_strings")
+    s = d.shape()
+    kind = d.pick(MOVABLE)
+    d.attr(form, {"value": lambda: Tensor(kind, s, d.values(kind, product(s))),
+                  "value_float": lambda: 1.5, "value_int": lambda: -7,
+                  "value_floats": lambda: [0.5, -2.0], "value_ints": lambda: [3, -4, 5],
+                  "value_string": lambda: "word", "value_strings": lambda: ["a", "", "b c"]}[form]())
 
 
 @entry("Det", opset=(11, 22))

@@ -228,3 +228,23 @@ def rotary(d):
     else:
         for _ in range(2):
             d.input(FLOAT, [b, s, cache], special=False)
+
+
+@entry("DeformConv", opset=(19, 22))
+def deform_conv(d):
+    n, c, m, k, side = d.int(1, 2), 2 * d.int(1, 2), d.int(1, 3), d.int(1, 3), d.int(3, 5)
+    groups = d.pick(1, 2)
+    out = side - k + 1
+    kernel = [k, k]
+    d.input(FLOAT, [n, c, side, side], special=False)
+    d.input(FLOAT, [m, c] + kernel, special=False)
+    d.input(FLOAT, [n, groups * 2 * k * k, out, out], low=-1.3, high=1.3, special=False)
+    if d.chance(0.5):
+        d.input(FLOAT, [m], special=False)
+    else:
+        d.absent()
+    if d.chance(0.5):
+        d.input(FLOAT, [n, groups * k * k, out, out], special=False)
+    d.attr("kernel_shape", kernel)
+    d.maybe("offset_group", groups, 1 if groups > 1 else 0.3)
+    d.tolerance(1e-4, 1e-3)

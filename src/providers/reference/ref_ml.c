@@ -47,11 +47,11 @@ void nori__post_apply(nori__post post, double *scores, int64_t n)
         most = scores[i] > most ? scores[i] : most;
     }
     for (int64_t i = 0; i < n; i++) {
-        bool zero = post == NORI__POST_SOFTMAX_ZERO && scores[i] == 0;
+        bool zero = post == NORI__POST_SOFTMAX_ZERO && fabs(scores[i]) <= 1e-7;
         switch (post) {
         case NORI__POST_SOFTMAX:
-        case NORI__POST_SOFTMAX_ZERO: /* softmax over what is not 0 */
-            scores[i] = zero ? 0 : exp(scores[i] - most);
+        case NORI__POST_SOFTMAX_ZERO: /* softmax over what is not 0, as ONNX's own evaluator has it */
+            scores[i] = zero ? scores[i] * exp(-most) : exp(scores[i] - most);
             sum += scores[i];
             break;
         case NORI__POST_LOGISTIC:
@@ -64,8 +64,9 @@ void nori__post_apply(nori__post post, double *scores, int64_t n)
             break;
         }
     }
-    for (int64_t i = 0; sum != 0 && i < n; i++) {
-        scores[i] /= sum;
+    bool nothing = post == NORI__POST_SOFTMAX_ZERO && sum == 0;
+    for (int64_t i = 0; (sum != 0 || nothing) && i < n; i++) {
+        scores[i] = nothing ? 0.5 : scores[i] / sum;
     }
 }
 
