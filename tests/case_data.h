@@ -99,7 +99,7 @@ static inline nori_status case_read(nori_env *env, const char *folder, const cha
                                     nori_error *err)
 {
     static const char *const ends[] = {"pb", "npy", "pb.gz"};
-    char path[5000];
+    char path[6000];
     *t = NULL;
     for (size_t e = 0; e < NORI__COUNT(ends); e++) {
         snprintf(path, sizeof(path), "%s/%s_%zu.%s", folder, what, i, ends[e]);

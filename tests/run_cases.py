@@ -23,6 +23,7 @@ p.add_argument("--providers", default="reference,cpu")
 p.add_argument("--threads", default="1,2,5")
 p.add_argument("--filter", default="")
 p.add_argument("--without", default="", help="operators this build lacks: refusing them passes")
+p.add_argument("--empty", action="store_true", help="--driver is run_empty: it has no options")
 p.add_argument("--list", action="store_true", help="print every case that does not pass")
 p.add_argument("--operators", help="write the operators of all cases into this file")
 p.add_argument("--timeout", type=int, default=120, help="seconds for a slice of cases")
@@ -63,7 +64,9 @@ def run_slice(job):
     provider, folders = job
     name, _, level = provider.partition("@")
     env = dict(os.environ, NORI_CPU=level) if level else None
-    command = [args.driver, "--provider", name, "--threads", args.threads]
+    command = [args.driver]
+    if not args.empty:
+        command += ["--provider", name, "--threads", args.threads]
     if args.operators:
         command.append("--operators")
     rows, operators = [], set()
@@ -98,6 +101,7 @@ for pack in args.packs:
         print("%s is not here: left out" % pack)
         continue
     cases, named = find(pack)
+    ran = []
     providers = args.providers.split(",")
     slices = max(1, min(len(cases), max(10, len(cases) // SLICE)))
     jobs = [(q, cases[i::slices]) for q in providers for i in range(slices)]
@@ -107,6 +111,8 @@ for pack in args.packs:
             operators |= seen
             for word, folder, opset, text in rows:
                 by_opset[provider][opset][word] += 1
+                if args.empty and text.endswith(" ran"):
+                    ran += [int(n) for n in text.split() if n.isdigit()]
                 if word == "excused":
                     excuses[folder] = text
                 lacking = word == "refused" and any(
@@ -115,8 +121,8 @@ for pack in args.packs:
                     failed += 1
                     if args.list:
                         print(word, provider, folder, "|", text[:300])
-    print("%s: %d cases, threads %s%s" % (
-        pack, len(cases), args.threads,
+    print("%s: %d cases%s%s" % (
+        pack, len(cases), "" if args.empty else ", threads " + args.threads,
         "; %d more are no more than the names of models to download" % named if named else ""))
     for provider in providers:
         table = by_opset[provider]
@@ -125,6 +131,8 @@ for pack in args.packs:
             print("  %15s" % opset[-15:], "".join("%9s" % (table[opset][w] or ".") for w in WORDS))
         total = sum(table.values(), collections.Counter())
         print("  %15s" % "all", "".join("%9d" % total[w] for w in WORDS))
+    if args.empty:
+        print("  %d of %d variants are legal and ran" % (sum(ran[::2]), sum(ran[1::2])))
     if not cases:
         failed += 1
 for folder in sorted(excuses):

@@ -206,6 +206,19 @@ static void test_types_and_errors(void **state)
     one_absent(&o);
     one_input(&o, NORI_FLOAT, ONE_DIMS(2), ONE_F(1, 1));
     one_fails(&o, NORI_ERROR_MODEL, "scales has 2 values, expected 1");
+    one_begin(&o, "", "Resize", 1, 19); /* what is asked for has no elements */
+    one_input(&o, NORI_FLOAT, ONE_DIMS(3), NULL);
+    one_absent(&o);
+    one_absent(&o);
+    one_input(&o, NORI_INT64, ONE_DIMS(0), NULL);
+    one_fails(&o, NORI_ERROR_MODEL, "neither scales nor sizes");
+    one_begin(&o, "", "Resize", 1, 19); /* an axis of size 0 keeps it, the other says the scale */
+    one_input(&o, NORI_FLOAT, ONE_DIMS(0, 2), NULL);
+    one_absent(&o);
+    one_absent(&o);
+    one_input(&o, NORI_INT64, ONE_DIMS(2), ONE_F(7, 6));
+    one_s(&o, "keep_aspect_ratio_policy", "not_larger");
+    one_expect(&o, NORI_FLOAT, ONE_DIMS(0, 6), NULL);
 }
 
 int main(void)

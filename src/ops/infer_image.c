@@ -4,6 +4,16 @@
 
 static const nori__dim any = {-1, NULL};
 
+/* Certain to hold nothing: absent, or without elements. */
+static bool empty_input(const nori__infer *c, uint32_t i)
+{
+    if (i == UINT32_MAX || !nori__has_in(c, i)) {
+        return true;
+    }
+    return nori__in_rank(c, i) == 1 ? c->in[i].dims[0].value == 0
+                                    : c->in[i].tensor && c->in[i].tensor->count == 0;
+}
+
 nori_status nori__infer_resize(nori__infer *c)
 {
     nori__resize r;
@@ -12,6 +22,10 @@ nori_status nori__infer_resize(nori__infer *c)
     int rank = nori__in_rank(c, 0), n = -1;
     nori__out_elem(c, 0, nori__in_elem(c, 0));
     NORI__TRY(nori__resize_read(c->node, c->err, &r));
+    if (rank > 0 && empty_input(c, r.sizes_in) && empty_input(c, r.scales_in) &&
+        !nori__attr_find(c->node, "scales") && !nori__attr_find(c->node, "height_scale")) {
+        return nori__fail(c->err, NORI_ERROR_MODEL, "neither scales nor sizes hold a value");
+    }
     if (rank < 0) {
         return NORI_OK;
     }

@@ -23,6 +23,9 @@ nori_status nori__infer_causal_conv(nori__infer *c)
     NORI__TRY(need_rank(c, 0, 3));
     NORI__TRY(need_rank(c, 1, 3));
     nori__out_like(c, 0, 0);
+    if (in_dim(c, 1, 2).value == 0) {
+        return nori__fail(c->err, NORI_ERROR_MODEL, "the kernel (input 1) has no elements");
+    }
     if (c->node->output_count > 1) {
         nori__dim k = in_dim(c, 1, 2), state = k.value > 0 ? nori__dim_of(k.value - 1) : any;
         nori__dim dims[3] = {in_dim(c, 0, 0), in_dim(c, 0, 1),

@@ -168,6 +168,9 @@ nori_status nori__infer_topk(nori__infer *c)
         if (k[0].value < 0) {
             return nori__fail(c->err, NORI_ERROR_MODEL, "k is missing: no input 1, no attribute");
         }
+    } else if (c->in[1].tensor && c->in[1].tensor->count != 1) {
+        return nori__fail(c->err, NORI_ERROR_MODEL, "k (input 1) has %lld elements, expected 1",
+                          (long long)c->in[1].tensor->count);
     } else if (nori__in_data(c, 1, k, NORI_MAX_RANK) != 1) {
         k[0] = NORI__DIM_ANY;
     } else if (c->in[1].tensor && k[0].value < 0) {

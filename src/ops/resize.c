@@ -104,7 +104,8 @@ static nori_status from_scales(nori_error *err, const int64_t *in, const int *ax
     return NORI_OK;
 }
 
-/* not_larger, not_smaller: one scale for all axes, the least or the most that sizes ask for. */
+/* not_larger, not_smaller: one scale for all axes, the least or the most that sizes ask for. An axis
+ * of size 0 keeps it, and has no say. */
 static void keep_aspect(const char *policy, const int64_t *in, const int *axes, int n,
                         const int64_t *sizes, nori__resize *r)
 {
@@ -112,14 +113,18 @@ static void keep_aspect(const char *policy, const int64_t *in, const int *axes, 
     double scale = -1;
     for (int i = 0; i < n; i++) {
         int d = axes[i];
-        if (in[d] <= 0 || sizes[i] < 0) {
+        if (in[d] < 0 || sizes[i] < 0) {
             return; /* out keeps -1 or the size asked for */
+        }
+        if (in[d] == 0) {
+            continue;
         }
         double s = (double)sizes[i] / (double)in[d];
         if (scale < 0 || (larger ? s > scale : s < scale)) {
             scale = s;
         }
     }
+    scale = scale < 0 ? 1 : scale;
     for (int i = 0; i < n; i++) {
         r->scale[axes[i]] = scale;
         r->out[axes[i]] = (int64_t)floor(scale * (double)in[axes[i]] + 0.5);
