@@ -54,12 +54,24 @@ static void print_values(const nori_model *m, bool inputs)
     }
 }
 
+/* Bytes of the weights with real numbers stored in that many bytes each; integers stay. */
+static uint64_t bytes_as(const inspect *in, uint64_t each)
+{
+    uint64_t bytes = in->weight_bytes;
+    static const nori_type reals[] = {NORI_FLOAT, NORI_DOUBLE, NORI_FLOAT16, NORI_BFLOAT16};
+    for (size_t i = 0; i < sizeof(reals) / sizeof(reals[0]); i++) {
+        uint64_t n = in->elements_of[reals[i]];
+        bytes = bytes - n * nori_type_bits(reals[i]) / 8 + n * each;
+    }
+    return bytes;
+}
+
 static void print_weights(const inspect *in)
 {
     char now[32], half[32], byte[32];
     cli_bytes_text(in->weight_bytes, now, sizeof(now));
-    cli_bytes_text(in->weight_elements * 2, half, sizeof(half));
-    cli_bytes_text(in->weight_elements, byte, sizeof(byte));
+    cli_bytes_text(bytes_as(in, 2), half, sizeof(half));
+    cli_bytes_text(bytes_as(in, 1), byte, sizeof(byte));
     printf("initializers  %zu, %llu elements: %s now, %s as float16, %s as int8\n",
            in->initializers, (unsigned long long)in->weight_elements, now, half, byte);
     int types = 0;
@@ -256,8 +268,8 @@ static void json_weights(cli_json *j, const inspect *in)
     cli_json_uint(j, "count", in->initializers);
     cli_json_uint(j, "elements", in->weight_elements);
     cli_json_uint(j, "bytes", in->weight_bytes);
-    cli_json_uint(j, "bytes_float16", in->weight_elements * 2);
-    cli_json_uint(j, "bytes_int8", in->weight_elements);
+    cli_json_uint(j, "bytes_float16", bytes_as(in, 2));
+    cli_json_uint(j, "bytes_int8", bytes_as(in, 1));
     cli_json_object(j, "elements_by_type");
     for (int t = 0; t < NORI_TYPE_COUNT; t++) {
         if (in->elements_of[t] > 0) {

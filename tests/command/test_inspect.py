@@ -117,7 +117,7 @@ class Inspect(case.Case):
                         [m.floats("a", [3], [1, 2, 3]), m.ints("i", [2], [1, 2])])
         got = self.run_of(m.model(graph, opsets=[("ai.onnx.ml", 3)], metadata=[("k", "v")]))
         self.assertEqual(got["initializers"], {
-            "count": 2, "elements": 5, "bytes": 28, "bytes_float16": 10, "bytes_int8": 5,
+            "count": 2, "elements": 5, "bytes": 28, "bytes_float16": 22, "bytes_int8": 19,
             "elements_by_type": {"float32": 3, "int64": 2}})
         self.assertEqual(got["opsets"], {"ai.onnx": 17, "ai.onnx.ml": 3})
         self.assertEqual(got["metadata"], {"k": "v"})
