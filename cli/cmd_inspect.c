@@ -196,7 +196,7 @@ static int estimate(inspect *in)
     return EXIT_YES;
 }
 
-static void warn_axis(void *user, const char *text)
+static void warn(void *user, const char *text)
 {
     cli_warn(user, "%s", text);
 }
@@ -219,9 +219,7 @@ static int answer(inspect *in)
         inspect_json(in);
     } else {
         inspect_text(in);
-        if (!cli_has(args, "--dim")) {
-            inspect_axes(in, warn_axis, in->args);
-        }
+        inspect_warnings(in, warn, in->args);
     }
     return EXIT_YES;
 }

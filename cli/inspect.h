@@ -43,8 +43,9 @@ typedef struct inspect {
 
 void inspect_text(const inspect *in);
 void inspect_json(const inspect *in);
-/* Outputs whose declared size is free while the model computes one size. */
-void inspect_axes(const inspect *in, void (*say)(void *user, const char *text), void *user);
+/* What is remarkable about the model's own words: outputs whose declared size is free while the
+ * model computes one size; trees that know nothing of missing values. */
+void inspect_warnings(const inspect *in, void (*say)(void *user, const char *text), void *user);
 
 /* inspect_node.c */
 /* Nodes of that name, output or path; the number found. */

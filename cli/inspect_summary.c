@@ -18,7 +18,7 @@ static bool input_has(const nori_model *m, const char *name)
     return false;
 }
 
-void inspect_axes(const inspect *in, void (*say)(void *user, const char *text), void *user)
+static void warn_axes(const inspect *in, void (*say)(void *user, const char *text), void *user)
 {
     for (size_t i = 0; in->session && i < nori_session_output_count(in->session); i++) {
         const nori_value_info *said = nori_model_output(in->model, i);
@@ -38,6 +38,40 @@ void inspect_axes(const inspect *in, void (*say)(void *user, const char *text), 
             break;
         }
     }
+}
+
+/* Exporters that know nothing of missing values write flags that are all zero: NaN then takes the
+ * branch for "no", which is seldom what the trees were trained with. */
+static void warn_trees(const nori_graph *g, void (*say)(void *user, const char *text), void *user)
+{
+    for (const nori_node *n = nori_graph_first(g); n; n = nori_node_next(n)) {
+        size_t count = 0, set = 0;
+        const int64_t *flags = nori_node_ints(n, "nodes_missing_value_tracks_true", &count);
+        for (size_t i = 0; flags && i < count; i++) {
+            set += flags[i] != 0;
+        }
+        if (flags && count > 0 && set == 0) {
+            char path[512], text[768];
+            nori_node_path(n, path, sizeof(path));
+            snprintf(text, sizeof(text),
+                     "%s: nodes_missing_value_tracks_true is zero everywhere: a missing value (NaN) "
+                     "takes the false branch of every node",
+                     path);
+            say(user, text);
+        }
+        const nori_graph *sub;
+        for (size_t i = 0; (sub = nori_node_subgraph(n, i)) != NULL; i++) {
+            warn_trees(sub, say, user);
+        }
+    }
+}
+
+void inspect_warnings(const inspect *in, void (*say)(void *user, const char *text), void *user)
+{
+    if (!cli_has(in->args, "--dim")) { /* sizes that were asked for are no fault of the model */
+        warn_axes(in, say, user);
+    }
+    warn_trees(nori_model_graph(in->model), say, user);
 }
 
 /* ---- for people ---- */
@@ -351,8 +385,6 @@ void inspect_json(const inspect *in)
     }
     cli_json_end(&j);
     cli_json_array(&j, "warnings");
-    if (!cli_has(in->args, "--dim")) { /* sizes that were asked for are no fault of the model */
-        inspect_axes(in, say_json, &j);
-    }
+    inspect_warnings(in, say_json, &j);
     cli_json_finish(&j);
 }

@@ -110,6 +110,15 @@ class Inspect(case.Case):
         good = self.file("good.onnx", m.one_node("Relu", ["batch", 4], ["batch", 4]))
         self.assertEqual(self.nori("inspect", good, "--dim", "batch=3").err, "")
 
+    def test_trees_without_flags_for_missing_values(self):
+        for flags, said in (([0, 0, 0], 1), ([1, 0, 0], 0)):
+            node = m.node("TreeEnsembleRegressor", ["x"], ["y"], name="trees", domain="ai.onnx.ml",
+                          nodes_missing_value_tracks_true=flags)
+            path = self.file("t.onnx", m.model(m.Graph(
+                [node], [m.value("x", m.tensor_type(m.FLOAT, [1, 2]))],
+                [m.value("y", m.tensor_type(m.FLOAT, [1, 1]))]), opsets=[("ai.onnx.ml", 3)]))
+            self.assertEqual(self.nori("inspect", path).err.count("takes the false branch"), said)
+
     def test_weights_by_type_and_what_is_in_the_file(self):
         graph = m.Graph([m.node("Add", ["x", "a"], ["y"])],
                         [m.value("x", m.tensor_type(m.FLOAT, [3]))],
