@@ -138,7 +138,7 @@ int cli_fail(const cli_args *args, const nori_error *err)
     fprintf(stderr, "\n");
     if (err->hint[0]) {
         fprintf(stderr, "  hint: %s\n", err->hint);
-    } else if (args->guessed) {
+    } else if (args->guessed && (err->status == NORI_ERROR_MODEL || err->status == NORI_ERROR_DATA)) {
         fprintf(stderr, "  hint: free dimensions of random inputs were taken as 1; "
                         "--dim NAME=N and --shape say other sizes\n");
     }

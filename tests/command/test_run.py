@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import shutil
 import stat
 import struct
 import subprocess
@@ -175,16 +176,25 @@ class Run(case.Case):
         self.assertIn(b"y.npy", r.stderr)
         self.assertEqual(self.bytes_of(old), b"as it was")
         self.assertEqual(sorted(os.listdir(self.folder.name)), ["big.onnx", "two.onnx", "y.npy"])
-        # A folder that may not be written to (root may).
-        os.mkdir(self.path("shut"))
-        os.chmod(self.path("shut"), stat.S_IRUSR | stat.S_IXUSR)
-        r = self.nori("run", big, "--output", self.path("shut/y.npy"), code=None)
-        if os.geteuid() != 0:
-            self.assertEqual(r.code, 3)
-            self.assertEqual(os.listdir(self.path("shut")), [])
-        os.chmod(self.path("shut"), stat.S_IRWXU)
         # A device is no place for a file that appears at once.
         self.assertIn(self.nori("run", big, "--output", "y=/dev/full", code=None).code, (2, 3))
+
+    def test_a_folder_that_may_not_be_written_to(self):
+        shut = self.path("shut")
+        os.mkdir(shut)
+        os.chmod(shut, stat.S_IRUSR | stat.S_IXUSR | stat.S_IROTH | stat.S_IXOTH)
+        command, more = case.NORI, {}
+        if os.geteuid() == 0:  # root may write anywhere: be someone else
+            os.chmod(self.folder.name, 0o755)
+            command, more = shutil.copy(case.NORI, self.path("nori")), {"user": 65534}
+        for args in (["run", self.two, "--output", "y=" + shut + "/y.npy"],
+                     ["run", self.two, "--output", shut + "/all.npz"],
+                     ["bench", self.two, "--runs", "1", "--trace", shut + "/t.json"]):
+            r = subprocess.run([command, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               **more)
+            self.assertEqual(r.returncode, 3, r.stderr)
+            self.assertIn(b"Permission denied", r.stderr)
+        self.assertEqual(os.listdir(shut), [])
 
     def test_a_full_disk(self):
         os.mkdir(self.path("disk"))
