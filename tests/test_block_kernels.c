@@ -177,13 +177,14 @@ static void pools(void **state)
             size_t c = k->block;
             float *x = floats(n * c), *scale = floats(c);
             buffer y = take(n * c * sizeof(float), 4), sum = take(c * sizeof(float), 4);
-            k->f32_block_scale(n, x, scale, y.p);
+            k->f32_block_affine(n, x, scale, n % 2 ? NULL : scale, y.p);
             k->f32_block_sum(n, x, sum.p);
             for (size_t l = 0; l < c; l++) {
                 double want = 0;
                 for (size_t p = 0; p < n; p++) {
                     want += (double)x[p * c + l];
-                    near(((float *)y.p)[p * c + l], (double)x[p * c + l] * scale[l], 1e-6);
+                    near(((float *)y.p)[p * c + l],
+                         (double)x[p * c + l] * scale[l] + (n % 2 ? 0 : (double)scale[l]), 1e-6);
                 }
                 near(((float *)sum.p)[l], want, 1e-5);
             }
@@ -191,6 +192,48 @@ static void pools(void **state)
             give(&sum);
             free(x);
             free(scale);
+        }
+    }
+}
+
+static void rows_of_planes(void **state)
+{
+    (void)state;
+    EACH_LEVEL(k) {
+        size_t c = k->block;
+        for (size_t n = 1; n < 20; n++) {
+            float *x0 = floats(7 * c), *x1 = floats(7 * c), *slope = floats(c);
+            nori__linear_tap tap[20];
+            int64_t at[20];
+            for (size_t i = 0; i < n; i++) {
+                at[i] = (int64_t)(i * 5 % 7);
+                tap[i] = (nori__linear_tap){{i * 3 % 7, i * 4 % 7}, {(float)i / 20, 1 - (float)i / 20}};
+            }
+            buffer y = take(n * c * sizeof(float), 4), z = take(n * c * sizeof(float), 4);
+            buffer leaky = take(7 * c * sizeof(float), 4);
+            k->f32_block_pick(n, at, x0, y.p);
+            k->f32_block_linear(n, tap, x0, x1, 0.25f, 0.75f, z.p);
+            k->f32_block_leaky(7, x0, slope, leaky.p);
+            for (size_t i = 0; i < n * c; i++) {
+                const nori__linear_tap *t = &tap[i / c];
+                size_t l = i % c;
+                double want = 0;
+                for (int j = 0; j < 2; j++) {
+                    want += (double)t->weight[j] * (0.25 * (double)x0[t->at[j] * c + l] +
+                                                    0.75 * (double)x1[t->at[j] * c + l]);
+                }
+                assert_true(((float *)y.p)[i] == x0[(size_t)at[i / c] * c + l]);
+                near(((float *)z.p)[i], want, 1e-6);
+            }
+            for (size_t i = 0; i < 7 * c; i++) {
+                assert_true(((float *)leaky.p)[i] == (x0[i] < 0 ? x0[i] * slope[i % c] : x0[i]));
+            }
+            give(&y);
+            give(&z);
+            give(&leaky);
+            free(x0);
+            free(x1);
+            free(slope);
         }
     }
 }
@@ -263,6 +306,7 @@ int main(void)
         cmocka_unit_test(tiles),
         cmocka_unit_test(depthwise),
         cmocka_unit_test(pools),
+        cmocka_unit_test(rows_of_planes),
         cmocka_unit_test(winograd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,19 @@ static const net nets[] = {
     {"elementwise", "1 10 5 5",
      {"Conv w=10x10x1x1:x:a", "Mul:a half:b", "Tanh:b:c", "Max:c a:d", "Sub:half d:e", "Abs:e:f",
       "LeakyRelu:f:y"}, "y", "Block BlockedConv Mul Tanh Max Sub Abs LeakyRelu Unblock"},
+    {"norm", "2 21 7 8",
+     {"Conv w=21x21x1x1:x:a", "Conv w=21x21x1x1:a:c", "Add:a c:s", "BatchNormalization:s n1 n2 n3 n4:d",
+      "Relu:d:e", "BatchNormalization:e n1 n2 n3 n4:y"}, "y",
+     "Block BlockedConv BlockedConv BlockedNorm BlockedNorm Unblock"},
+    {"slopes", "2 21 7 8", {"Conv w=21x21x1x1:x:a", "PRelu:a slopes:b", "PRelu:b half:y"}, "y",
+     "Block BlockedConv BlockedPRelu BlockedPRelu Unblock"},
+    {"nearest", "1 9 5 6", {"Conv w=10x9x1x1:x:a", "Resize mode=nearest:a - twice:y"}, "y",
+     "Block BlockedConv BlockedResize Unblock"},
+    {"linear", "2 9 5 6", {"Conv w=10x9x1x1:x:a", "Resize mode=linear:a - twice:b",
+      "Resize mode=linear at=align_corners:b - odd:c", "Resize mode=linear at=pytorch_half_pixel:c - less:y"},
+     "y", "Block BlockedConv BlockedResize BlockedResize BlockedResize Unblock"},
+    {"plain resize", "2 3 5 6", {"Resize mode=linear:x - odd:a", "Resize mode=nearest at=asymmetric:a - odd:y"},
+     "y", "Resize Resize"},
     {"a row added", "1 10 5 5", {"Conv w=10x10x1x1:x:a", "Add:a row:y"}, "y",
      "Block BlockedConv Unblock Add"},
     {"empty batch", "0 8 6 6", {"Conv w=8x8x3x3 p=1:x:a", "MaxPool k=2 s=2:a:y"}, "y",
@@ -143,6 +156,15 @@ static void attributes(make *m, nori__pb_node *n, const char *text, bool conv)
     if (strstr(text, " all=1")) {
         make_attr_int(m, n, "count_include_pad", 1);
     }
+    for (int i = 0; i < 2; i++) {
+        const char *at = strstr(text, i == 0 ? " mode=" : " at=");
+        if (at) {
+            char value[32];
+            at = strchr(at, '=') + 1;
+            snprintf(value, sizeof(value), "%.*s", (int)strcspn(at, " "), at);
+            make_attr_text(m, n, i == 0 ? "mode" : "coordinate_transformation_mode", value);
+        }
+    }
     if (strstr(text, " axis=")) {
         make_attr_int(m, n, "axis", strtoll(strstr(text, " axis=") + 6, NULL, 10));
     }
@@ -186,6 +208,23 @@ static void build(make *m, const net *c)
     m->graph.initializers.items[1].floats.items[0] = 0.6f;
     floats(m, "half", "", 0.5f);
     floats(m, "row", "5", 1);
+    for (int i = 1; i < 5; i++) {
+        char name[4];
+        snprintf(name, sizeof(name), "n%d", i);
+        floats(m, name, "21", 0.3f);
+        nori__pb_tensor *t = &m->graph.initializers.items[m->graph.initializers.count - 1];
+        for (size_t e = 0; i == 4 && e < t->floats.count; e++) { /* variances */
+            t->floats.items[e] = 0.5f + t->floats.items[e];
+        }
+    }
+    floats(m, "slopes", "21 1 1", 1);
+    static const float scales[3][4] = {{1, 1, 2, 2}, {1, 1, 1.7f, 2.4f}, {1, 1, 0.6f, 0.5f}};
+    static const char *const scale_names[3] = {"twice", "odd", "less"};
+    for (int i = 0; i < 3; i++) {
+        floats(m, scale_names[i], "4", 1);
+        memcpy(m->graph.initializers.items[m->graph.initializers.count - 1].floats.items, scales[i],
+               sizeof(scales[i]));
+    }
     for (size_t i = 0; c->nodes[i]; i++) {
         add_node(m, c->nodes[i]);
     }

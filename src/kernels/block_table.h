@@ -7,7 +7,10 @@ static void block_table(nori__kernels *k)
     k->f32_block_depthwise = f32_block_depthwise;
     k->f32_block_pool = f32_block_pool;
     k->f32_block_sum = f32_block_sum;
-    k->f32_block_scale = f32_block_scale;
+    k->f32_block_affine = f32_block_affine;
+    k->f32_block_leaky = f32_block_leaky;
+    k->f32_block_pick = f32_block_pick;
+    k->f32_block_linear = f32_block_linear;
     k->f32_winograd_in = f32_winograd_in;
     k->f32_winograd_out = f32_winograd_out;
 }

@@ -213,10 +213,43 @@ static void f32_block_sum(size_t n, const float *x, float *y)
     v_store(y, s[0]);
 }
 
-static void f32_block_scale(size_t n, const float *x, const float *scale, float *y)
+static void f32_block_affine(size_t n, const float *x, const float *scale, const float *shift,
+                             float *y)
 {
-    vf by = v_load(scale);
+    vf by = v_load(scale), add = shift ? v_load(shift) : v_zero();
     for (size_t p = 0; p < n; p++) {
-        v_store(y + p * VL, v_mul(v_load(x + p * VL), by));
+        vf v = v_load(x + p * VL);
+        v_store(y + p * VL, shift ? v_fma(v, by, add) : v_mul(v, by));
+    }
+}
+
+static void f32_block_leaky(size_t n, const float *x, const float *slope, float *y)
+{
+    vf by = v_load(slope);
+    for (size_t p = 0; p < n; p++) {
+        vf v = v_load(x + p * VL);
+        v_store(y + p * VL, v_pick(v_less(v, v_zero()), v_mul(v, by), v));
+    }
+}
+
+/* ---- resizing ---- */
+
+static void f32_block_pick(size_t n, const int64_t *at, const float *x, float *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        v_store(y + i * VL, v_load(x + at[i] * VL));
+    }
+}
+
+static void f32_block_linear(size_t n, const nori__linear_tap *tap, const float *x0,
+                             const float *x1, float a, float b, float *y)
+{
+    vf va = v_set(a), vb = v_set(b);
+    for (size_t i = 0; i < n; i++) {
+        size_t p = tap[i].at[0] * VL, q = tap[i].at[1] * VL;
+        vf w0 = v_set(tap[i].weight[0]), w1 = v_set(tap[i].weight[1]);
+        vf up = v_fma(w1, v_load(x0 + q), v_mul(w0, v_load(x0 + p)));
+        vf down = v_fma(w1, v_load(x1 + q), v_mul(w0, v_load(x1 + p)));
+        v_store(y + i * VL, v_fma(vb, down, v_mul(va, up)));
     }
 }

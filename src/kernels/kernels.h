@@ -39,6 +39,12 @@ typedef struct nori__block_window {
     size_t in[2], out[2], kernel[2], stride[2], dilation[2], begin[2]; /* begin: pads before */
 } nori__block_window;
 
+/* Where an output of linear resizing looks along an axis. */
+typedef struct nori__linear_tap {
+    size_t at[2];
+    float weight[2];
+} nori__linear_tap;
+
 /* The part of a 6 x 6 patch that lies inside the input: rows [row[0], row[1]), columns likewise. */
 typedef struct nori__block_patch {
     size_t row[2], col[2];
@@ -185,7 +191,14 @@ typedef struct nori__kernels {
     void (*f32_block_pool)(const nori__block_window *g, bool max, size_t row, const float *x,
                            float *y, const float *divide);
     void (*f32_block_sum)(size_t pixels, const float *x, float *y); /* y[block] */
-    void (*f32_block_scale)(size_t pixels, const float *x, const float *scale, float *y);
+    /* A channel's own line: y = x * scale + shift (NULL: none); y = x, times slope below 0. */
+    void (*f32_block_affine)(size_t pixels, const float *x, const float *scale, const float *shift,
+                             float *y);
+    void (*f32_block_leaky)(size_t pixels, const float *x, const float *slope, float *y);
+    /* Rows of a resized plane: y[i] = x[at[i]]; y[i] from two rows and two columns of each. */
+    void (*f32_block_pick)(size_t pixels, const int64_t *at, const float *x, float *y);
+    void (*f32_block_linear)(size_t pixels, const nori__linear_tap *tap, const float *x0,
+                             const float *x1, float weight0, float weight1, float *y);
     /* Winograd F(4 x 4, 3 x 3): a 6 x 6 patch of pixels to 36 vectors v_step apart. x is the first
      * pixel inside; rows row_step apart. */
     void (*f32_winograd_in)(const float *x, size_t row_step, const nori__block_patch *patch,

@@ -130,6 +130,7 @@ ALWAYS vf v_pick(vm m, vf a, vf b)
 {
     return (vf)(((vm)a & m) | ((vm)b & ~m));
 }
+ALWAYS vm v_less(vf a, vf b) { return (vm)(a < b); }
 ALWAYS vf v_max(vf a, vf b) { return v_pick((vm)(a > b), a, b); }
 ALWAYS vf v_min(vf a, vf b) { return v_pick((vm)(a < b), a, b); }
 ALWAYS vf v_larger(vf a, vf b) { return v_pick((vm)(a > b) | (vm)(a != a), a, b); }

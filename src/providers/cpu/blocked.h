@@ -18,7 +18,10 @@ typedef enum nori__blocked_id {
     NORI__BLOCKED_CONV,  /* X (blocked, or plain with few channels), W, B, Z (blocked), as FusedConv */
     NORI__BLOCKED_POOL,  /* attribute average, else those of the pools */
     NORI__BLOCKED_MEAN,  /* over height and width, which stay as 1 */
-    NORI__BLOCKED_SCALE  /* X times a blocked value of one pixel */
+    NORI__BLOCKED_SCALE, /* X times a blocked value of one pixel */
+    NORI__BLOCKED_NORM,  /* BatchNormalization with plain parameters, and activation as FusedConv */
+    NORI__BLOCKED_LEAKY, /* PRelu with plain slopes: one, or one a channel */
+    NORI__BLOCKED_RESIZE /* of height and width; attribute channels, else as Resize */
 } nori__blocked_id;
 const nori__op *nori__blocked_op(nori__blocked_id id);
 const nori__kernel *nori__blocked_kernel(const nori__node *node); /* NULL: not such a node */
@@ -33,7 +36,8 @@ static inline size_t nori__div_up(size_t a, size_t b)
 }
 
 extern const nori__kernel nori__blocked_from, nori__blocked_to, nori__blocked_conv,
-    nori__blocked_pool, nori__blocked_mean, nori__blocked_scale;
+    nori__blocked_pool, nori__blocked_mean, nori__blocked_scale, nori__blocked_norm,
+    nori__blocked_leaky, nori__blocked_resize;
 
 /* ---- convolution ---- */
 

@@ -1,5 +1,6 @@
 /* blocked_ops.c: the operators over channel blocks: names, shapes, kernels. They are no part of the
  * list of operators: no file names them, and no other provider is asked for them. */
+#include "ops/families.h"
 #include "providers/cpu/blocked.h"
 
 static int64_t block(void)
@@ -96,6 +97,29 @@ static nori_status infer_mean(nori__infer *c)
     return NORI_OK;
 }
 
+/* As Resize infers it for the plain value. */
+static nori_status infer_resize(nori__infer *c)
+{
+    nori__shape in[4], out = c->out[0];
+    if (nori__in_rank(c, 0) != 5 || c->node->input_count > 4) {
+        return nori__in_rank(c, 0) < 0 ? NORI_OK : rank_error(c, 0, 5);
+    }
+    memcpy(in, c->in, c->node->input_count * sizeof(*in));
+    nori__dim channels = nori__dim_of(nori__attr_i(c->node, "channels", -1));
+    in[0].rank = 4;
+    in[0].dims[1] = channels;
+    nori__infer plain = *c;
+    plain.in = in;
+    plain.out = &out;
+    NORI__TRY(nori__infer_resize(&plain));
+    if (out.rank == 4) {
+        nori__dim dims[5] = {out.dims[0], c->in[0].dims[1], out.dims[2], out.dims[3],
+                             c->in[0].dims[4]};
+        nori__out_set(c, 0, NORI_FLOAT, 5, dims);
+    }
+    return NORI_OK;
+}
+
 #define ROW(id, name, flags, infer) {(nori__op_id)(id), NORI__DOMAINS, name, "blocked", flags, infer, NULL}
 static const struct row {
     nori__op op;
@@ -108,6 +132,11 @@ static const struct row {
     {ROW(NORI__BLOCKED_MEAN, "BlockedMean", 0, infer_mean), &nori__blocked_mean},
     {ROW(NORI__BLOCKED_SCALE, "BlockedScale", NORI__OP_INPLACE, nori__infer_same),
      &nori__blocked_scale},
+    {ROW(NORI__BLOCKED_NORM, "BlockedNorm", NORI__OP_INPLACE, nori__infer_same),
+     &nori__blocked_norm},
+    {ROW(NORI__BLOCKED_LEAKY, "BlockedPRelu", NORI__OP_INPLACE, nori__infer_same),
+     &nori__blocked_leaky},
+    {ROW(NORI__BLOCKED_RESIZE, "BlockedResize", 0, infer_resize), &nori__blocked_resize},
 };
 #undef ROW
 

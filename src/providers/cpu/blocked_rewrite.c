@@ -4,6 +4,7 @@
  * One walk in order of execution. A convolution becomes blocked whatever its input is; what follows
  * becomes blocked where all that it reads has a twin already. A value that plain nodes read, too,
  * is made from its twin by one Unblock right behind it. */
+#include "ops/resize.h"
 #include "ops/resolve.h"
 #include "providers/cpu/blocked.h"
 
@@ -213,8 +214,103 @@ static nori__node *block_mean(blocker *b, nori__node *n)
     return replace(b, n, NORI__BLOCKED_MEAN, &x, 1);
 }
 
+/* One value, or one a channel as a plain value of rank 4 would broadcast it. */
+static bool each_channel(const nori__value *v, int64_t channels)
+{
+    const nori__type *t = v ? &v->type : NULL;
+    if (!t || t->elem != NORI_FLOAT || t->rank < 0 || t->rank > 4) {
+        return false;
+    }
+    for (int d = 0; d < t->rank; d++) {
+        int64_t size = t->dims[d].value;
+        if (size != 1 && !(size == channels && t->rank - d == 3)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static nori__node *block_leaky(blocker *b, nori__node *n)
+{
+    nori__value *in[2] = {twin_of(b, n->inputs[0]), input(n, 1)};
+    return in[0] && each_channel(in[1], n->inputs[0]->type.dims[1].value)
+               ? replace(b, n, NORI__BLOCKED_LEAKY, in, 2)
+               : NULL;
+}
+
+static nori__node *block_norm(blocker *b, nori__node *n)
+{
+    nori__value *in[5] = {twin_of(b, n->inputs[0])};
+    bool fits = in[0] && n->input_count == 5 && n->version >= 7 &&
+                nori__attr_i(n, "training_mode", 0) == 0 && nori__attr_i(n, "spatial", 1) == 1;
+    for (uint32_t i = 1; fits && i < 5; i++) {
+        in[i] = n->inputs[i];
+        fits = in[i] && in[i]->type.elem == NORI_FLOAT && in[i]->type.rank == 1 &&
+               nori__dim_same(in[i]->type.dims[0], n->inputs[0]->type.dims[1]);
+    }
+    return fits ? replace(b, n, NORI__BLOCKED_NORM, in, 5) : NULL;
+}
+
+/* Resize of height and width alone. */
+static nori__node *block_resize(blocker *b, nori__node *n)
+{
+    nori__value *in[4] = {twin_of(b, n->inputs[0])};
+    const nori__value *x = n->inputs[0], *y = n->outputs[0];
+    nori__resize r;
+    if (!in[0] || n->input_count > 4 || nori__resize_read(n, NULL, &r) != NORI_OK ||
+        r.mode == NORI__CUBIC || r.coords == NORI__TF_CROP || r.antialias ||
+        !nori__dim_same(x->type.dims[0], y->type.dims[0]) ||
+        !nori__dim_same(x->type.dims[1], y->type.dims[1])) {
+        return NULL;
+    }
+    for (uint32_t i = 1; i < n->input_count; i++) {
+        in[i] = n->inputs[i];
+    }
+    int version = n->version;
+    int64_t channels = x->type.dims[1].value;
+    nori__node *made = replace(b, n, NORI__BLOCKED_RESIZE, in, n->input_count);
+    if (made && !nori__node_set_int(made, "channels", channels)) {
+        nori__no_memory(b->err);
+        return NULL;
+    }
+    if (made) {
+        made->version = version; /* old ones have other defaults */
+    }
+    return made;
+}
+
+/* An activation that only a norm feeds becomes part of it. */
+static nori__node *join_norm(blocker *b, nori__node *n)
+{
+    nori__value *t = twin_of(b, n->inputs[0]);
+    nori__node *norm = t && t->uses == 0 && n->inputs[0]->uses == 1 &&
+                               !(n->inputs[0]->flags & NORI__VALUE_OUTPUT)
+                           ? t->producer
+                           : NULL;
+    float p[2];
+    size_t n_p;
+    const char *name = nori__activation_of(n, p, &n_p);
+    if (!norm || !nori__blocked_is(norm, NORI__BLOCKED_NORM) || !name ||
+        nori__attr_find(norm, "activation")) {
+        return NULL;
+    }
+    if (!nori__node_set_text(norm, "activation", name) ||
+        (n_p > 0 && !nori__node_set_floats(norm, "activation_params", p, n_p))) {
+        nori__no_memory(b->err);
+        return NULL;
+    }
+    b->twin[n->outputs[0]->id] = t;
+    b->twin[n->inputs[0]->id] = NULL; /* it is no longer what that value was */
+    nori__node_remove(n);
+    return norm;
+}
+
 static nori__node *block_unary(blocker *b, nori__node *n)
 {
+    nori__node *joined = join_norm(b, n);
+    if (joined || b->err->status != NORI_OK) {
+        return joined;
+    }
     nori__value *in[3] = {twin_of(b, n->inputs[0]), input(n, 1), input(n, 2)};
     for (uint32_t i = 1; i < n->input_count && i < 3; i++) {
         if (in[i] && !nori__value_const(in[i])) {
@@ -312,6 +408,9 @@ static const struct {
     {NORI__OP_ONNX_AveragePool, block_pool},
     {NORI__OP_ONNX_GlobalAveragePool, block_mean},
     {NORI__OP_ONNX_ReduceMean, block_mean},
+    {NORI__OP_ONNX_BatchNormalization, block_norm},
+    {NORI__OP_ONNX_PRelu, block_leaky},
+    {NORI__OP_ONNX_Resize, block_resize},
     {NORI__OP_ONNX_Relu, block_unary},
     {NORI__OP_ONNX_LeakyRelu, block_unary},
     {NORI__OP_ONNX_Clip, block_unary},

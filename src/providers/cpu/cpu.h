@@ -62,6 +62,8 @@ typedef struct nori__activation {
 } nori__activation;
 /* Reads activation and activation_params; false: not known. */
 bool nori__activation_read(const nori__node *node, nori__activation *act);
+/* What those attributes would say of an activation node, with up to 2 parameters; NULL: not one. */
+const char *nori__activation_of(const nori__node *n, float *p, size_t *n_p);
 
 /* ---- products (product.c) ---- */
 
@@ -131,7 +133,7 @@ static inline bool nori__cpu_is_8bit(nori_type t)
 /* ---- kernels, by file ---- */
 extern const nori__kernel nori__cpu_conv, nori__cpu_matmul, nori__cpu_unary, nori__cpu_binary,
     nori__cpu_batch_norm, nori__cpu_softmax, nori__cpu_layer_norm, nori__cpu_skip_norm,
-    nori__cpu_instance_norm, nori__cpu_mean, nori__cpu_pool, nori__cpu_transpose,
+    nori__cpu_instance_norm, nori__cpu_mean, nori__cpu_pool, nori__cpu_resize, nori__cpu_transpose,
     nori__cpu_qconv, nori__cpu_qmatmul, nori__cpu_quantize, nori__cpu_dequantize,
     nori__cpu_dynamic_quantize;
 

@@ -99,7 +99,7 @@ static void scale_units(void *user, int64_t begin, int64_t end, int thread)
     for (int64_t u = begin; u < end; u++) {
         size_t p = (size_t)u % j->spans * SPAN, b = (size_t)u / j->spans;
         size_t n = j->pixels - p < SPAN ? j->pixels - p : SPAN, at = (b * j->pixels + p) * c;
-        j->kern->f32_block_scale(n, j->x + at, j->scale + b * c, j->y + at);
+        j->kern->f32_block_affine(n, j->x + at, j->scale + b * c, NULL, j->y + at);
     }
 }
 

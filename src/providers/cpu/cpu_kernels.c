@@ -68,6 +68,7 @@ static const struct row {
     {NORI__OP_ONNX_GlobalAveragePool, floats, &nori__cpu_mean},
     {NORI__OP_ONNX_MaxPool, floats, &nori__cpu_pool},
     {NORI__OP_ONNX_AveragePool, floats, &nori__cpu_pool},
+    {NORI__OP_ONNX_Resize, first_float, &nori__cpu_resize},
     {NORI__OP_MS_SkipLayerNormalization, floats, &nori__cpu_skip_norm},
     {NORI__OP_ONNX_ConvInteger, eight_bits, &nori__cpu_qconv},
     {NORI__OP_ONNX_QLinearConv, eight_bits, &nori__cpu_qconv},

@@ -67,8 +67,7 @@ static bool scalar(const nori__value *v, float otherwise, float *out)
     return !v || (t && t->type == NORI_FLOAT && t->count == 1 && !isnan(*out));
 }
 
-/* Name and parameters of an activation node; NULL: not one. */
-static const char *activation_of(const nori__node *n, float *p, size_t *n_p)
+const char *nori__activation_of(const nori__node *n, float *p, size_t *n_p)
 {
     *n_p = 0;
     switch (n->op ? n->op->id : NORI__OP_COUNT) {
@@ -108,7 +107,7 @@ static nori__node *take_activation(fuser *f, nori__node *n, nori__node *next)
 {
     float p[2];
     size_t n_p;
-    const char *name = activation_of(next, p, &n_p);
+    const char *name = nori__activation_of(next, p, &n_p);
     bool gemm = nori__node_is(n, NORI__OP_ONNX_Gemm);
     if (!name || next->inputs[0] != n->outputs[0] || next->output_count != 1 ||
         (gemm && (n_p > 0 || nori__same(name, "HardSwish")))) {

@@ -5,6 +5,7 @@ nori_sources(
     blocked_ops.c
     blocked_rewrite.c
     cpu_bconv.c
+    cpu_bchannel.c
     cpu_bmove.c
     cpu_bpool.c
     cpu_common.c
@@ -16,6 +17,7 @@ nori_sources(
     cpu_qconv.c
     cpu_qmatmul.c
     cpu_quant.c
+    cpu_resize.c
     cpu_rows.c
     cpu_transpose.c
     fuse.c

@@ -4,7 +4,8 @@
  * (integers: to nearest even, saturated); axes that do not change are skipped. Nearest moves whole
  * elements, of any type. A NaN reaches the outputs whose weights touch it. Empty inputs or outputs
  * give nothing to write; a region of an empty input is an error. */
-#include "ops/resize.h"
+#include "providers/reference/ref_resize.h"
+
 #include "providers/reference/ref_nn.h"
 
 #include <math.h>
@@ -175,6 +176,31 @@ static void weigh(const nori__resize *r, int d, double x, int64_t in, int64_t ta
     }
     for (int64_t t = 0; t < taps && (r->exclude_outside || r->antialias) && sum != 0; t++) {
         weights[t] /= sum;
+    }
+}
+
+int64_t nori__resize_nearest_at(const nori__resize *r, int d, int64_t in, int64_t o)
+{
+    double x = (double)o;
+    bool inside = (r->scale[d] == 1 && r->out[d] == in) || source(r, d, in, o, &x);
+    return inside ? nearest(r, d, x, in) : -1;
+}
+
+void nori__resize_linear_at(const nori__resize *r, int d, int64_t in, int64_t o, int64_t at[2],
+                            double weight[2])
+{
+    double x;
+    at[0] = at[1] = o;
+    weight[0] = 1;
+    weight[1] = 0;
+    if (r->scale[d] != 1 || r->out[d] != in) {
+        int64_t base;
+        source(r, d, in, o, &x);
+        x = x < -4.0e9 ? -4.0e9 : x > 4.0e15 ? 4.0e15 : x;
+        weigh(r, d, x, in, 2, weight, &base);
+        for (int t = 0; t < 2; t++) {
+            at[t] = base + t < 0 ? 0 : base + t >= in ? in - 1 : base + t;
+        }
     }
 }
 
