@@ -96,6 +96,20 @@ static const net nets[] = {
      "y", "Block BlockedConv BlockedResize BlockedResize BlockedResize Unblock"},
     {"plain resize", "2 3 5 6", {"Resize mode=linear:x - odd:a", "Resize mode=nearest at=asymmetric:a - odd:y"},
      "y", "Resize Resize"},
+    {"turned", "2 9 5 6", {"ConvTranspose w=9x20x2x2 s=2:x:a", "Relu:a:y"}, "y",
+     "Block BlockedConvTranspose Unblock"},
+    {"turned, overlapping", "1 35 7 6", {"ConvTranspose w=35x17x4x4 s=2 p=1:x:a", "Sigmoid:a:y"}, "y",
+     "Block BlockedConvTranspose Unblock"},
+    {"turned, kernel below the stride", "1 5 4 3", {"ConvTranspose w=5x6x2x3 s=3:x:y"}, "y",
+     "Block BlockedConvTranspose Unblock"},
+    {"turned, stride 1", "1 8 5 9", {"ConvTranspose w=8x3x5x3 s=1 p=2:x:y"}, "y",
+     "Block BlockedConvTranspose Unblock"},
+    {"turned, more output", "1 8 5 9", {"ConvTranspose w=8x3x3x3 s=2 p=1 o=1:x:y"}, "y",
+     "Block BlockedConvTranspose Unblock"},
+    {"turned, same size", "1 8 5 9", {"ConvTranspose w=8x3x3x3 s=2 same=1:x:y"}, "y",
+     "Block BlockedConvTranspose Unblock"},
+    {"turned, many channels", "1 300 6 6", {"ConvTranspose w=300x16x3x3 s=2 p=1:x:y"}, "y",
+     "Block BlockedConvTranspose Unblock"},
     {"a row added", "1 10 5 5", {"Conv w=10x10x1x1:x:a", "Add:a row:y"}, "y",
      "Block BlockedConv Unblock Add"},
     {"empty batch", "0 8 6 6", {"Conv w=8x8x3x3 p=1:x:a", "MaxPool k=2 s=2:a:y"}, "y",
@@ -143,8 +157,17 @@ static void attributes(make *m, nori__pb_node *n, const char *text, bool conv)
     int64_t p = number(text, 'p', 0), s = number(text, 's', 1), d = number(text, 'd', 1);
     int64_t pads[4] = {p, p, p, p}, strides[2] = {s, s}, dilations[2] = {d, d};
     int64_t kernel[2] = {number(text, 'k', 0), number(text, 'k', 0)};
+    if (strstr(text, " same=1")) {
+        make_attr_text(m, n, "auto_pad", "SAME_LOWER");
+    }
+    int64_t more[2] = {number(text, 'o', 0), number(text, 'o', 0)};
+    if (more[0] > 0) {
+        make_attr_ints(m, n, "output_padding", 2, more);
+    }
     if (conv || kernel[0] > 0) {
-        make_attr_ints(m, n, "pads", 4, pads);
+        if (!strstr(text, " same=1")) {
+            make_attr_ints(m, n, "pads", 4, pads);
+        }
         make_attr_ints(m, n, "strides", 2, strides);
     }
     if (conv) {
@@ -177,7 +200,7 @@ static void add_node(make *m, const char *spec)
     char *in = strchr(text, ':'), *out = strrchr(text, ':');
     *in++ = *out++ = 0;
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(text, " "), text);
-    bool conv = nori__same(name, "Conv");
+    bool turned = nori__same(name, "ConvTranspose"), conv = turned || nori__same(name, "Conv");
     snprintf(all, sizeof(all), "%s", in);
     if (conv) {
         const char *w = key(text, 'w');
@@ -193,6 +216,9 @@ static void add_node(make *m, const char *spec)
         }
         floats(m, weight, shape, (float)(1 / sqrt(taps)));
         *rest = 0;
+        if (turned) { /* channels stand first */
+            snprintf(shape, sizeof(shape), "%d", (int)strtoll(strchr(w, 'x') + 1, NULL, 10));
+        }
         floats(m, bias, shape, 0.5f);
     }
     attributes(m, make_node(m, &m->graph, "", name, name, all, out), text, conv);

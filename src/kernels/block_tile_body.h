@@ -22,9 +22,10 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
                       size_t ahead, float *y, size_t y_block, const nori__block_finish *f)
 {
     vf s[TILE_PIXELS][2];
+    size_t next = f->step ? f->step : VL;
     for (size_t i = 0; i < pixels; i++) {
         for (size_t b = 0; b < blocks; b++) {
-            s[i][b] = f->bias ? v_load(f->bias + b * VL) : v_load(y + b * y_block + i * VL);
+            s[i][b] = f->bias ? v_load(f->bias + b * VL) : v_load(y + b * y_block + i * next);
         }
     }
     step *= sizeof(float);
@@ -53,7 +54,7 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
     if (f->add) {
         for (size_t i = 0; i < pixels; i++) {
             for (size_t b = 0; b < blocks; b++) {
-                s[i][b] = v_add(s[i][b], v_load(f->add + b * y_block + i * VL));
+                s[i][b] = v_add(s[i][b], v_load(f->add + b * y_block + i * next));
             }
         }
     }
@@ -67,7 +68,7 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
     }
     for (size_t i = 0; i < pixels; i++) {
         for (size_t b = 0; b < blocks; b++) {
-            v_store(y + b * y_block + i * VL, s[i][b]);
+            v_store(y + b * y_block + i * next, s[i][b]);
         }
     }
 }

@@ -32,6 +32,7 @@ typedef struct nori__block_finish {
     const float *add;  /* added at last, laid out like y, or NULL; may not overlap y */
     bool clamp;        /* then limit to [low, high]; NaN stays */
     float low, high;
+    size_t step;       /* tiles: floats between pixels of y and add; 0: they are neighbours */
 } nori__block_finish;
 
 /* A window over a plane of pixels, each a vector of channels; [0] is height, [1] width. */

@@ -171,7 +171,7 @@ void nori__bconv_winograd_units(void *run, int64_t begin, int64_t end, int threa
                 for (size_t i = 0; i < s->n_chunks; i++) {
                     const nori__bconv_chunk *k = &s->chunks[i];
                     nori__block_finish f = {.bias = i == 0 ? zero : NULL};
-                    nori__bconv_line(r, k, n, blocks, r->offset, v + t * v_step(r), c,
+                    nori__bconv_line(k, n, blocks, r->offset, v + t * v_step(r), c,
                                      w + k->before * blocks * c, true, m + t * m_step(r), r->span * c,
                                      &f);
                 }

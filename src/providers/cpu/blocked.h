@@ -16,6 +16,7 @@ typedef enum nori__blocked_id {
     NORI__BLOCKED_FROM = NORI__OP_COUNT + 1, /* Block: plain to blocked */
     NORI__BLOCKED_TO,                        /* Unblock: attribute channels */
     NORI__BLOCKED_CONV,  /* X (blocked, or plain with few channels), W, B, Z (blocked), as FusedConv */
+    NORI__BLOCKED_TURNED, /* ConvTranspose of blocked X, W, B; activation */
     NORI__BLOCKED_POOL,  /* attribute average, else those of the pools */
     NORI__BLOCKED_MEAN,  /* over height and width, which stay as 1 */
     NORI__BLOCKED_SCALE, /* X times a blocked value of one pixel */
@@ -36,7 +37,7 @@ static inline size_t nori__div_up(size_t a, size_t b)
 }
 
 extern const nori__kernel nori__blocked_from, nori__blocked_to, nori__blocked_conv,
-    nori__blocked_pool, nori__blocked_mean, nori__blocked_scale, nori__blocked_norm,
+    nori__blocked_turned, nori__blocked_pool, nori__blocked_mean, nori__blocked_scale, nori__blocked_norm,
     nori__blocked_leaky, nori__blocked_resize;
 
 /* ---- convolution ---- */
@@ -99,6 +100,11 @@ void nori__bconv_winograd_units(void *run, int64_t begin, int64_t end, int threa
 bool nori__bconv_depthwise_plan(nori__bconv_run *r, int threads);
 void nori__bconv_depthwise_units(void *run, int64_t begin, int64_t end, int thread);
 
+/* Cuts terms of equal lanes into chunks that follow *count others; done: the terms and lanes before
+ * them, counted on. Room is needed for as many chunks as terms. */
+void nori__bconv_cut(size_t block, size_t terms, size_t lanes, nori__bconv_chunk *chunks,
+                     size_t *count, nori__bconv_chunk *done);
+
 /* Whether Winograd's form is the faster one; height and width of the output may be unknown (-1). */
 bool nori__bconv_winograd_pays(const nori__bconv *s, int64_t height, int64_t width);
 /* Packs weights [made][per_group][3][3]; NULL: no memory. */
@@ -116,11 +122,11 @@ static inline void nori__bconv_unit(const nori__bconv_run *r, int64_t u, size_t 
 }
 /* Cuts pairs into shares so that every thread has work; sets share and shares. */
 void nori__bconv_share(nori__bconv_run *r, size_t pairs, int threads);
-/* pixels of a line by blocks, in tiles of about equal size. x, y, add: of the line's first pixel;
- * finish->add stands at the line's too. first: of the lines that use these weights. */
-void nori__bconv_line(const nori__bconv_run *r, const nori__bconv_chunk *c, size_t pixels,
-                      size_t blocks, const int64_t *offset, const float *x, size_t step,
-                      const float *w, bool first, float *y, size_t y_block,
+/* pixels of a line by blocks, in tiles of about equal size. x, y: of the line's first pixel, and so
+ * is finish->add. first: of the lines that use these weights. */
+void nori__bconv_line(const nori__bconv_chunk *c, size_t pixels, size_t blocks,
+                      const int64_t *offset, const float *x, size_t step, const float *w,
+                      bool first, float *y, size_t y_block,
                       const nori__block_finish *finish);
 
 #endif

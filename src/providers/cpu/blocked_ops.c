@@ -72,6 +72,28 @@ static nori_status infer_conv(nori__infer *c)
     return NORI_OK;
 }
 
+static nori_status infer_turned(nori__infer *c)
+{
+    int rank = nori__in_rank(c, 0);
+    if (rank != 5 || nori__in_rank(c, 1) != 4) {
+        return rank < 0 ? NORI_OK : rank_error(c, rank == 5, rank == 5 ? 4 : 5);
+    }
+    const nori__dim *wd = c->in[1].dims;
+    int64_t kernel[2] = {wd[2].value, wd[3].value};
+    nori__window w;
+    NORI__TRY(nori__window_read(c->node, c->err, 2, kernel, &w));
+    nori__dim dims[5] = {c->in[0].dims[0], blocks_of(wd[1]), NORI__DIM_ANY, NORI__DIM_ANY,
+                         nori__dim_of(block())};
+    for (int d = 0; d < 2; d++) {
+        int64_t size;
+        NORI__TRY(nori__window_out_transposed(&w, c->node, c->err, d, c->in[0].dims[d + 2].value,
+                                              &size));
+        dims[d + 2] = nori__dim_of(size);
+    }
+    nori__out_set(c, 0, NORI_FLOAT, 5, dims);
+    return NORI_OK;
+}
+
 static nori_status infer_pool(nori__infer *c)
 {
     if (nori__in_rank(c, 0) != 5) {
@@ -128,6 +150,7 @@ static const struct row {
     {ROW(NORI__BLOCKED_FROM, "Block", 0, infer_from), &nori__blocked_from},
     {ROW(NORI__BLOCKED_TO, "Unblock", 0, infer_to), &nori__blocked_to},
     {ROW(NORI__BLOCKED_CONV, "BlockedConv", 0, infer_conv), &nori__blocked_conv},
+    {ROW(NORI__BLOCKED_TURNED, "BlockedConvTranspose", 0, infer_turned), &nori__blocked_turned},
     {ROW(NORI__BLOCKED_POOL, "BlockedPool", 0, infer_pool), &nori__blocked_pool},
     {ROW(NORI__BLOCKED_MEAN, "BlockedMean", 0, infer_mean), &nori__blocked_mean},
     {ROW(NORI__BLOCKED_SCALE, "BlockedScale", NORI__OP_INPLACE, nori__infer_same),

@@ -174,6 +174,30 @@ static nori__node *block_conv(blocker *b, nori__node *n)
     return replace(b, n, NORI__BLOCKED_CONV, in, sum ? 4 : in[2] ? 3 : 2);
 }
 
+static bool turned_fits(const nori__node *n)
+{
+    const nori_tensor *w = nori__cpu_default(nori__cpu_value(n, 1));
+    const nori_tensor *bias = nori__cpu_default(nori__cpu_value(n, 2));
+    nori__window window;
+    if (!nori__node_is(n, NORI__OP_ONNX_ConvTranspose) || !w || w->type != NORI_FLOAT ||
+        w->rank != 4 || w->count == 0 || !is_image(n->inputs[0]) || !is_image(n->outputs[0]) ||
+        nori__attr_i(n, "group", 1) != 1 || w->dims[0] != n->inputs[0]->type.dims[1].value ||
+        (nori__cpu_value(n, 2) &&
+         (!bias || bias->type != NORI_FLOAT || bias->count != w->dims[1])) ||
+        !given_pads(n, w->dims + 2) ||
+        nori__window_read(n, NULL, 2, w->dims + 2, &window) != NORI_OK) {
+        return false;
+    }
+    return window.dilation[0] == 1 && window.dilation[1] == 1 && window.stride[0] <= 16 &&
+           window.stride[1] <= 16;
+}
+
+static nori__node *block_turned(blocker *b, nori__node *n)
+{
+    nori__value *in[3] = {blocked(b, n->inputs[0], n), n->inputs[1], input(n, 2)};
+    return in[0] ? replace(b, n, NORI__BLOCKED_TURNED, in, in[2] ? 3 : 2) : NULL;
+}
+
 /* ---- what follows them ---- */
 
 static nori__node *block_pool(blocker *b, nori__node *n)
@@ -279,35 +303,36 @@ static nori__node *block_resize(blocker *b, nori__node *n)
     return made;
 }
 
-/* An activation that only a norm feeds becomes part of it. */
-static nori__node *join_norm(blocker *b, nori__node *n)
+/* An activation that only a norm or a transposed convolution feeds becomes part of it. */
+static nori__node *join_activation(blocker *b, nori__node *n)
 {
     nori__value *t = twin_of(b, n->inputs[0]);
-    nori__node *norm = t && t->uses == 0 && n->inputs[0]->uses == 1 &&
+    nori__node *from = t && t->uses == 0 && n->inputs[0]->uses == 1 &&
                                !(n->inputs[0]->flags & NORI__VALUE_OUTPUT)
                            ? t->producer
                            : NULL;
     float p[2];
     size_t n_p;
     const char *name = nori__activation_of(n, p, &n_p);
-    if (!norm || !nori__blocked_is(norm, NORI__BLOCKED_NORM) || !name ||
-        nori__attr_find(norm, "activation")) {
+    if (!from || !name ||
+        (!nori__blocked_is(from, NORI__BLOCKED_NORM) && !nori__blocked_is(from, NORI__BLOCKED_TURNED)) ||
+        nori__attr_find(from, "activation")) {
         return NULL;
     }
-    if (!nori__node_set_text(norm, "activation", name) ||
-        (n_p > 0 && !nori__node_set_floats(norm, "activation_params", p, n_p))) {
+    if (!nori__node_set_text(from, "activation", name) ||
+        (n_p > 0 && !nori__node_set_floats(from, "activation_params", p, n_p))) {
         nori__no_memory(b->err);
         return NULL;
     }
     b->twin[n->outputs[0]->id] = t;
     b->twin[n->inputs[0]->id] = NULL; /* it is no longer what that value was */
     nori__node_remove(n);
-    return norm;
+    return from;
 }
 
 static nori__node *block_unary(blocker *b, nori__node *n)
 {
-    nori__node *joined = join_norm(b, n);
+    nori__node *joined = join_activation(b, n);
     if (joined || b->err->status != NORI_OK) {
         return joined;
     }
@@ -441,6 +466,9 @@ static nori__node *convert(blocker *b, nori__node *n)
     }
     if (conv_fits(b, n)) {
         return block_conv(b, n);
+    }
+    if (turned_fits(n)) {
+        return block_turned(b, n);
     }
     for (size_t i = 0; i < NORI__COUNT(rows); i++) {
         if (nori__node_is(n, rows[i].op)) {

@@ -20,20 +20,20 @@ static void bconv_release(void *state, const nori_allocator *a)
 
 /* ---- chunks ---- */
 
-/* Cuts terms of equal lanes into chunks of about equal length. */
-static void cut_terms(nori__bconv *s, size_t terms, size_t lanes)
+void nori__bconv_cut(size_t block, size_t terms, size_t lanes, nori__bconv_chunk *chunks,
+                     size_t *count, nori__bconv_chunk *done)
 {
-    size_t most = CHUNK_BYTES / (2 * s->block * sizeof(float)) / (lanes > 0 ? lanes : 1);
+    size_t most = CHUNK_BYTES / (2 * block * sizeof(float)) / (lanes > 0 ? lanes : 1);
     most = most > 0 ? most : 1;
-    size_t count = nori__div_up(terms, most);
-    for (size_t i = 0; i < count; i++) {
-        nori__bconv_chunk *c = &s->chunks[s->n_chunks++];
-        size_t from = terms * i / count;
-        *c = (nori__bconv_chunk){s->terms + from, terms * (i + 1) / count - from, lanes,
-                                 s->lanes + from * lanes};
+    size_t parts = nori__div_up(terms, most);
+    for (size_t i = 0; i < parts; i++) {
+        size_t from = terms * i / parts;
+        chunks[(*count)++] = (nori__bconv_chunk){done->terms + from,
+                                                 terms * (i + 1) / parts - from, lanes,
+                                                 done->lanes + from * lanes};
     }
-    s->terms += terms;
-    s->lanes += terms * lanes;
+    done->terms += terms;
+    done->lanes += terms * lanes;
 }
 
 static nori_status make_chunks(nori__bconv *s, const nori_allocator *a, nori_error *err)
@@ -50,12 +50,15 @@ static nori_status make_chunks(nori__bconv *s, const nori_allocator *a, nori_err
     if (!s->chunks) {
         return nori__no_memory(err);
     }
+    nori__bconv_chunk done = {0};
     if (s->planes) {
-        cut_terms(s, s->per_group * taps, 1);
+        nori__bconv_cut(s->block, s->per_group * taps, 1, s->chunks, &s->n_chunks, &done);
     } else {
-        cut_terms(s, full * taps, s->block);
-        cut_terms(s, tail > 0 ? taps : 0, tail);
+        nori__bconv_cut(s->block, full * taps, s->block, s->chunks, &s->n_chunks, &done);
+        nori__bconv_cut(s->block, tail > 0 ? taps : 0, tail, s->chunks, &s->n_chunks, &done);
     }
+    s->terms = done.terms;
+    s->lanes = done.lanes;
     return NORI_OK;
 }
 
@@ -224,22 +227,22 @@ void nori__bconv_share(nori__bconv_run *r, size_t pairs, int threads)
     r->shares = nori__div_up(pairs, r->share);
 }
 
-void nori__bconv_line(const nori__bconv_run *r, const nori__bconv_chunk *c, size_t pixels,
-                      size_t blocks, const int64_t *offset, const float *x, size_t step,
-                      const float *w, bool first, float *y, size_t y_block,
-                      const nori__block_finish *finish)
+void nori__bconv_line(const nori__bconv_chunk *c, size_t pixels, size_t blocks,
+                      const int64_t *offset, const float *x, size_t step, const float *w,
+                      bool first, float *y, size_t y_block, const nori__block_finish *finish)
 {
     const nori__kernels *kern = nori__kernels_get();
-    size_t tiles = nori__div_up(pixels, kern->block_pixels), size = r->s->block;
+    size_t tiles = nori__div_up(pixels, kern->block_pixels), size = kern->block;
+    size_t y_step = finish->step ? finish->step : size;
     /* While the first tiles run, the weights that come next are fetched; each lane asks for one
      * line, so the second tile asks for those in between. */
     size_t next = c->terms * c->lanes * blocks * size;
     nori__block_finish f = *finish;
     for (size_t t = 0, p = 0; t < tiles; t++) {
         size_t end = pixels * (t + 1) / tiles;
-        f.add = finish->add ? finish->add + p * size : NULL;
+        f.add = finish->add ? finish->add + p * y_step : NULL;
         kern->f32_block_tile(end - p, blocks, c->terms, c->lanes, offset + c->first, x + p * step,
-                             step, w, first && t < 2 ? next + t * 16 : 0, y + p * size, y_block, &f);
+                             step, w, first && t < 2 ? next + t * 16 : 0, y + p * y_step, y_block, &f);
         p = end;
     }
 }

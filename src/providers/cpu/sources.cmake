@@ -8,6 +8,7 @@ nori_sources(
     cpu_bchannel.c
     cpu_bmove.c
     cpu_bpool.c
+    cpu_bturned.c
     cpu_common.c
     cpu_conv.c
     cpu_elementwise.c
