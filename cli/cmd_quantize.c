@@ -8,8 +8,11 @@
 static const cli_option options[] = {
     {"--output", "FILE", "the quantized model"},
     CLI_SAMPLE_OPTIONS,
+    {"--kind", "WORD", "static (default), dynamic (ranges in each run) or weights (alone)"},
     {"--activations", "TYPE", "uint8 (default), int8, uint16 or int16"},
-    {"--weights", "TYPE", "int8 (default) or uint8"},
+    {"--weights", "TYPE", "int8 (default) or uint8; weights alone: also int4, uint4"},
+    {"--block", "N", "weights alone: 16, 32, 64 ... of a column share a scale"},
+    {"--packed", NULL, "weights alone, in blocks: products as com.microsoft MatMulNBits"},
     {"--per-tensor", NULL, "one scale a weight, not one an output channel"},
     {"--symmetric", NULL, "activations with zero point 0 (unsigned types: the middle)"},
     {"--method", "WORD", "ranges by minmax (default), percentile, entropy or mse"},
@@ -41,14 +44,17 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
 {
     static const char *const activations[] = {"uint8", "int8", "uint16", "int16", NULL};
     static const nori_type activation_types[] = {NORI_UINT8, NORI_INT8, NORI_UINT16, NORI_INT16};
-    static const char *const weights[] = {"int8", "uint8", NULL};
+    static const char *const weights[] = {"int8", "uint8", "int4", "uint4", NULL};
+    static const nori_type weight_types[] = {NORI_INT8, NORI_UINT8, NORI_INT4, NORI_UINT4};
+    static const char *const kinds[] = {"static", "dynamic", "weights", NULL};
     static const char *const methods[] = {"minmax", "percentile", "entropy", "mse", NULL};
-    int activation = 0, weight = 0, method = 0;
-    long threads;
+    int activation = 0, weight = 0, method = 0, kind = 0;
+    long threads, block;
     nori_quantize_options_default(o);
     if (!word(args, "--activations", activations, &activation) ||
         !word(args, "--weights", weights, &weight) ||
-        !word(args, "--method", methods, &method) ||
+        !word(args, "--method", methods, &method) || !word(args, "--kind", kinds, &kind) ||
+        !cli_number(args, "--block", 16, 65536, 0, &block) ||
         !cli_number(args, "--threads", 1, 1024, 0, &threads)) {
         return false;
     }
@@ -63,7 +69,10 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
         method = method ? method : NORI_RANGE_PERCENTILE;
     }
     o->activation_type = activation_types[activation];
-    o->weight_type = weight ? NORI_UINT8 : NORI_INT8;
+    o->kind = (nori_quantize_kind)kind;
+    o->weight_type = weight_types[weight];
+    o->block = (int)block;
+    o->packed = cli_has(args, "--packed");
     o->per_channel = !cli_has(args, "--per-tensor");
     o->symmetric_activations = cli_has(args, "--symmetric");
     o->method = (nori_range_method)method;
@@ -151,12 +160,18 @@ static void print_text(const cli_args *args, const nori_quantize_report *r, cons
     cli_bytes_text(s.weight_bytes_before, before, sizeof(before));
     cli_bytes_text(s.weight_bytes_after, after, sizeof(after));
     decibel(s.output_sqnr, sqnr, sizeof(sqnr));
-    printf("samples     %zu\n", s.samples);
+    if (s.samples > 0) {
+        printf("samples     %zu\n", s.samples);
+    }
     printf("integers    %5zu of %zu nodes\n", s.quantized_nodes, s.nodes);
     print_reasons(r);
     printf("weights     %s, were %s (%.2f times smaller)\n", after, before,
            s.weight_bytes_after ? (double)s.weight_bytes_before / (double)s.weight_bytes_after : 0);
-    printf("agreement   %s of signal over error on the worst output\n", sqnr);
+    if (s.samples > 0) {
+        printf("agreement   %s of signal over error on the worst output\n", sqnr);
+    } else {
+        printf("agreement   not measured: --data or --random give samples\n");
+    }
     for (size_t i = 0; nori_quantize_report_note(r, i); i++) {
         printf("note        %s\n", nori_quantize_report_note(r, i));
     }
@@ -231,9 +246,12 @@ static int run(cli_args *args)
         return EXIT_USAGE;
     }
     int code = cli_load(args, &model);
-    code = code == EXIT_YES ? cli_samples_open(args, model, &samples) : code;
+    bool given = cli_has(args, "--data") || cli_has(args, "--random");
+    if (code == EXIT_YES && (given || o.kind == NORI_QUANTIZE_STATIC)) {
+        code = cli_samples_open(args, model, &samples);
+    }
     if (code == EXIT_YES) {
-        o.sample = cli_samples_get;
+        o.sample = samples ? cli_samples_get : NULL;
         o.sample_user = samples;
         o.progress = progress;
         o.progress_user = args;
@@ -263,4 +281,6 @@ const cli_verb cli_quantize = {
     options, run,
     "  nori quantize model.onnx --output int8.onnx --data pictures/\n"
     "  nori quantize model.onnx --output int8.onnx --data inputs.npy --method mse --values\n"
-    "  nori quantize model.onnx --output int8.onnx --random 32 --exclude 'head/*'\n"};
+    "  nori quantize model.onnx --output int8.onnx --random 32 --exclude 'head/*'\n"
+    "  nori quantize model.onnx --output dynamic.onnx --kind dynamic\n"
+    "  nori quantize model.onnx --output int4.onnx --kind weights --weights int4 --block 32\n"};

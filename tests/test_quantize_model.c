@@ -197,6 +197,60 @@ static void digits(void **state)
     nori_tensor_free(labels);
 }
 
+/* The other kinds on the same model: what they reach, and that the result is valid ONNX. */
+static void other_kinds(void **state)
+{
+    (void)state;
+    static const struct {
+        nori_quantize_kind kind;
+        nori_type weights;
+        int block, packed;
+        double sqnr, smaller;
+    } rows[] = {{NORI_QUANTIZE_DYNAMIC, NORI_INT8, 0, 0, 35, 3.8},
+                {NORI_QUANTIZE_DYNAMIC, NORI_UINT8, 0, 0, 30, 3.8},
+                {NORI_QUANTIZE_WEIGHTS, NORI_INT8, 0, 0, 40, 3.8},
+                {NORI_QUANTIZE_WEIGHTS, NORI_INT4, 32, 0, 20, 7},
+                {NORI_QUANTIZE_WEIGHTS, NORI_UINT4, 64, 0, 20, 7},
+                {NORI_QUANTIZE_WEIGHTS, NORI_UINT4, 32, 1, 25, 1},
+                {NORI_QUANTIZE_WEIGHTS, NORI_INT8, 64, 1, 45, 1}};
+    nori_tensor *in = pictures();
+    nori_model *model = NULL;
+    nori_error err = {0};
+    assert_int_equal(nori_model_load(NULL, NORI_EXAMPLES_DIR "/digits/digits.onnx", NULL, &model,
+                                     &err),
+                     NORI_OK);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        nori_quantize_options o;
+        nori_model *made = NULL;
+        nori_quantize_report *report = NULL;
+        nori_findings *found = NULL;
+        nori_quantize_options_default(&o);
+        o.kind = rows[i].kind;
+        o.weight_type = rows[i].weights;
+        o.block = rows[i].block;
+        o.packed = rows[i].packed;
+        o.sample = picture;
+        o.sample_user = in;
+        if (nori_quantize(model, &o, &made, &report, &err) != NORI_OK) {
+            fail_msg("row %zu: %s: %s", i, err.where, err.message);
+        }
+        nori_quantize_summary s = {.size = sizeof(s)};
+        nori_quantize_report_summary(report, &s);
+        if (!(s.output_sqnr > rows[i].sqnr) ||
+            !((double)s.weight_bytes_before > rows[i].smaller * (double)s.weight_bytes_after)) {
+            fail_msg("row %zu: %g dB, %llu bytes", i, s.output_sqnr,
+                     (unsigned long long)s.weight_bytes_after);
+        }
+        assert_int_equal(nori_check(made, NULL, &found, &err), NORI_OK);
+        assert_int_equal(nori_findings_at_least(found, NORI_SEVERITY_ERROR), 0);
+        nori_findings_free(found);
+        nori_quantize_report_free(report);
+        nori_model_free(made);
+    }
+    nori_model_free(model);
+    nori_tensor_free(in);
+}
+
 /* ---- small models ---- */
 
 static void conv_model(make *m, int64_t opset, const float *weights, const float *bias)
@@ -396,7 +450,8 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digits),           cmocka_unit_test(bias_that_clips),
+        cmocka_unit_test(digits),           cmocka_unit_test(other_kinds),
+        cmocka_unit_test(bias_that_clips),
         cmocka_unit_test(dead_channels),    cmocka_unit_test(boxes_and_scores),
         cmocka_unit_test(form),             cmocka_unit_test(refusals),
     };

@@ -265,10 +265,21 @@ typedef enum nori_range_method {
     NORI_RANGE_MSE         /* least mean squared error */
 } nori_range_method;
 
+typedef enum nori_quantize_kind {
+    NORI_QUANTIZE_STATIC,  /* weights and activations, ranges from samples */
+    NORI_QUANTIZE_DYNAMIC, /* weights, and activations with ranges found in each run */
+    NORI_QUANTIZE_WEIGHTS  /* weights alone: smaller, the sums stay float */
+} nori_quantize_kind;
+
 typedef struct nori_quantize_options {
     size_t size;                /* sizeof, set by _default */
-    nori_type activation_type;  /* NORI_UINT8, or INT8, UINT16, INT16 */
-    nori_type weight_type;      /* NORI_INT8, or UINT8 */
+    nori_quantize_kind kind;
+    nori_type activation_type;  /* static: NORI_UINT8, or INT8, UINT16, INT16 */
+    nori_type weight_type;      /* NORI_INT8, or UINT8; weights alone: also INT4, UINT4 */
+    int block;                  /* weights alone: so many of a column share a scale (16, 32, 64
+                                   ...); 0: a scale a column, or as per_channel says */
+    int packed;                 /* weights alone: 1: products become com.microsoft MatMulNBits, which
+                                   keeps the weights small in memory too */
     int symmetric_activations;  /* 1: zero point 0, or the middle of an unsigned type */
     int per_channel;            /* 1: a scale for every output channel of a weight */
     nori_range_method method;   /* of activations */
@@ -278,7 +289,8 @@ typedef struct nori_quantize_options {
     int threads;                /* of the runs on samples; 0: the environment's */
     /* Sample index as one tensor an input of the model, in their order, each a reference the
      * quantizer frees. 1: there is one; 0: there are no more; -1: error filled. The first pass of
-     * samples finds the ranges, the second what quantization cost. */
+     * samples finds the ranges, the second what quantization cost. May be NULL where the kind is
+     * not static: then the cost is not measured. */
     int (*sample)(void *user, size_t index, nori_tensor **inputs, nori_error *error);
     void *sample_user;
     /* May be NULL: called now and then. total 0: not known. */

@@ -16,11 +16,6 @@ static nori_status scalar(nori__quantizer *q, const char *name, nori_type type, 
     return *out ? NORI_OK : nori__no_memory(q->err);
 }
 
-static const char *name_of(nori__quantizer *q, const char *base, const char *what)
-{
-    return nori__arena_printf(&q->arena, "%s_%s", base, what);
-}
-
 /* The constants of a root, made on first use. */
 static nori_status parameters(nori__quantizer *q, const nori__value *v, nori__q_value **out)
 {
@@ -28,8 +23,8 @@ static nori_status parameters(nori__quantizer *q, const nori__value *v, nori__q_
     if (root->scale) {
         return NORI_OK;
     }
-    const char *scale = name_of(q, root->root->name, "scale");
-    const char *zero = name_of(q, root->root->name, "zero_point");
+    const char *scale = nori__q_name(q, root->root->name, "scale");
+    const char *zero = nori__q_name(q, root->root->name, "zero_point");
     if (!scale || !zero) {
         return nori__no_memory(q->err);
     }
@@ -42,7 +37,7 @@ static nori_status add_pair(nori__quantizer *q, nori__node *before, const char *
                             nori__value *from, const nori__q_value *root, nori__value *to)
 {
     nori__graph *g = q->ir->main;
-    const char *middle_name = name_of(q, name, "quantized");
+    const char *middle_name = nori__q_name(q, name, "quantized");
     nori__value *middle = middle_name ? nori__value_new(g, middle_name) : NULL;
     if (!middle) {
         return nori__no_memory(q->err);
@@ -56,8 +51,8 @@ static nori_status add_pair(nori__quantizer *q, nori__node *before, const char *
     if (!quantize || !dequantize) {
         return nori__no_memory(q->err);
     }
-    quantize->name = name_of(q, name, "QuantizeLinear");
-    dequantize->name = name_of(q, name, "DequantizeLinear");
+    quantize->name = nori__q_name(q, name, "QuantizeLinear");
+    dequantize->name = nori__q_name(q, name, "DequantizeLinear");
     quantize->name = quantize->name ? nori__arena_text(&q->ir->arena, quantize->name) : NULL;
     dequantize->name = dequantize->name ? nori__arena_text(&q->ir->arena, dequantize->name) : NULL;
     return quantize->name && dequantize->name ? NORI_OK : nori__no_memory(q->err);
@@ -70,7 +65,7 @@ static nori_status pair_output(nori__quantizer *q, nori__node *n, uint32_t index
     nori__value *v = n->outputs[index];
     nori__q_value *root;
     NORI__TRY(parameters(q, v, &root));
-    const char *name = name_of(q, v->name, "float");
+    const char *name = nori__q_name(q, v->name, "float");
     nori__value *made = name ? nori__value_new(q->ir->main, name) : NULL;
     if (!made) {
         return nori__no_memory(q->err);
@@ -88,7 +83,7 @@ static nori_status pair_beside(nori__quantizer *q, nori__value *v, nori__value *
     nori__q_value *own = nori__q_of(q, v), *root;
     if (!own->dequantized) {
         NORI__TRY(parameters(q, v, &root));
-        const char *name = name_of(q, v->name, "dequantized");
+        const char *name = nori__q_name(q, v->name, "dequantized");
         own->dequantized = name ? nori__value_new(q->ir->main, name) : NULL;
         if (!own->dequantized) {
             return nori__no_memory(q->err);
@@ -101,43 +96,6 @@ static nori_status pair_beside(nori__quantizer *q, nori__value *v, nori__value *
 }
 
 /* ---- constants ---- */
-
-/* The axis of a weight's output channels; -1: one scale for all. */
-static int channel_axis(const nori__quantizer *q, const nori__node *n, const nori_tensor *w)
-{
-    if (!q->options->per_channel || nori__ir_opset(q->ir, "") < 13) {
-        return -1;
-    }
-    if (nori__node_is(n, NORI__OP_ONNX_Conv)) {
-        return 0;
-    }
-    if (nori__node_is(n, NORI__OP_ONNX_ConvTranspose)) {
-        return nori__attr_i(n, "group", 1) == 1 ? 1 : -1; /* grouped: channels repeat on axis 1 */
-    }
-    if (nori__node_is(n, NORI__OP_ONNX_Gemm)) {
-        return nori__attr_i(n, "transB", 0) ? 0 : 1;
-    }
-    return w->rank == 2 ? 1 : -1;
-}
-
-/* DequantizeLinear of constant integers in front of n; all three references are taken. */
-static nori_status constant(nori__quantizer *q, nori__node *n, const char *name,
-                            nori_tensor *integers, nori_tensor *scales, nori_tensor *zeros,
-                            int axis, nori__value **out)
-{
-    nori__graph *g = q->ir->main;
-    nori__value *in[3] = {nori__const_new(g, name_of(q, name, "quantized"), integers),
-                          nori__const_new(g, name_of(q, name, "scale"), scales),
-                          zeros ? nori__const_new(g, name_of(q, name, "zero_point"), zeros) : NULL};
-    *out = nori__value_new(g, name_of(q, name, "dequantized"));
-    if (!in[0] || !in[1] || (zeros && !in[2]) || !*out) {
-        return nori__no_memory(q->err);
-    }
-    nori__node *d = nori__node_new(g, n, "", "DequantizeLinear", in, zeros ? 3 : 2, out, 1);
-    bool ok = d && (axis < 0 || nori__ir_opset(q->ir, "") < 13 ||
-                    nori__node_set_int(d, "axis", axis));
-    return ok ? NORI_OK : nori__no_memory(q->err);
-}
 
 /* A weight that several nodes read becomes integers once, unless a bias asked for other scales. */
 static nori_status weight_value(nori__quantizer *q, nori__node *n, nori__q_weight *made, int axis,
@@ -153,8 +111,8 @@ static nori_status weight_value(nori__quantizer *q, nori__node *n, nori__q_weigh
         return NORI_OK;
     }
     *scales = nori_tensor_retain(made->scales);
-    NORI__TRY(constant(q, n, n->inputs[1]->name, made->integers, made->scales, made->zeros, axis,
-                       value));
+    NORI__TRY(nori__q_constant(q, n, n->inputs[1]->name, made->integers, made->scales, made->zeros, axis,
+                               0, value));
     if (!own->weight && made->raised == 0) {
         own->weight = *value;
         own->weight_scales = *scales; /* the graph keeps it */
@@ -172,10 +130,8 @@ static nori_status weighted(nori__quantizer *q, nori__node *n)
     if (!w) {
         return NORI_OK; /* a product of two activations */
     }
-    bool plain = !nori__node_is(n, NORI__OP_ONNX_Gemm) ||
-                 (nori__attr_f(n, "alpha", 1) == 1 && nori__attr_f(n, "beta", 1) == 1);
-    int axis = channel_axis(q, n, w);
-    bool joins = bias && plain && bias->rank == 1 &&
+    int axis = nori__q_channel_axis(q, n, w);
+    bool joins = bias && nori__q_plain(n) && bias->rank == 1 &&
                  (axis < 0 || bias->count == w->dims[axis]);
     double input_scale = nori__q_root(q, n->inputs[0])->quant.scale;
     nori__q_weight made;
@@ -195,8 +151,8 @@ static nori_status weighted(nori__quantizer *q, nori__node *n)
         nori_tensor *integers = NULL, *bias_scales = NULL;
         s = nori__q_bias_make(q->ir->allocator, bias, scales, input_scale, &integers,
                               &bias_scales, q->err);
-        s = s == NORI_OK ? constant(q, n, bias_value->name, integers, bias_scales, NULL,
-                                    axis < 0 ? -1 : 0, &value)
+        s = s == NORI_OK ? nori__q_constant(q, n, bias_value->name, integers, bias_scales, NULL,
+                                    axis < 0 ? -1 : 0, 0, &value)
                          : s;
         s = s == NORI_OK && !nori__node_set_input(n, 2, value) ? nori__no_memory(q->err) : s;
     }
@@ -212,7 +168,8 @@ static nori_status operand(nori__quantizer *q, nori__node *n, uint32_t index)
     const nori__value *v = n->inputs[index];
     NORI__TRY(nori__q_weight_make(q->ir->allocator, v->constant, -1, q->options->activation_type,
                                   q->options->symmetric_activations != 0, NULL, 1, &made, q->err));
-    NORI__TRY(constant(q, n, v->name, made.integers, made.scales, made.zeros, -1, &value));
+    NORI__TRY(nori__q_constant(q, n, v->name, made.integers, made.scales, made.zeros, -1, 0,
+                               &value));
     return nori__node_set_input(n, index, value) ? NORI_OK : nori__no_memory(q->err);
 }
 

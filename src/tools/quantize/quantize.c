@@ -12,34 +12,72 @@ void nori_quantize_options_default(nori_quantize_options *o)
                                  .percentile = 99.99};
 }
 
+static bool is_wide(nori_type t)
+{
+    return t == NORI_UINT16 || t == NORI_INT16;
+}
+
+static bool is_half_byte(nori_type t)
+{
+    return t == NORI_UINT4 || t == NORI_INT4;
+}
+
 static nori_status check_options(const nori__quantizer *q)
 {
     const nori_quantize_options *o = q->options;
     nori_type a = o->activation_type, w = o->weight_type;
-    bool wide = a == NORI_UINT16 || a == NORI_INT16;
-    if (a != NORI_UINT8 && a != NORI_INT8 && !wide) {
+    bool alone = o->kind == NORI_QUANTIZE_WEIGHTS;
+    if (a != NORI_UINT8 && a != NORI_INT8 && !is_wide(a)) {
         return nori__fail(q->err, NORI_ERROR_ARGUMENT,
                           "activations cannot be %s: uint8, int8, uint16 or int16 was expected",
                           nori_type_name(a));
     }
-    if (w != NORI_UINT8 && w != NORI_INT8) {
-        return nori__fail(q->err, NORI_ERROR_ARGUMENT,
-                          "weights cannot be %s: int8 or uint8 was expected", nori_type_name(w));
+    if (w != NORI_UINT8 && w != NORI_INT8 && !(alone && is_half_byte(w))) {
+        return nori__fail(q->err, NORI_ERROR_ARGUMENT, "weights cannot be %s: %s was expected",
+                          nori_type_name(w),
+                          alone ? "int8, uint8, int4 or uint4" : "int8 or uint8");
     }
-    if (!o->sample) {
+    if (!o->sample && o->kind == NORI_QUANTIZE_STATIC) {
         return nori__fail(q->err, NORI_ERROR_ARGUMENT, "samples were expected");
+    }
+    bool power = o->block >= 16 && (o->block & (o->block - 1)) == 0;
+    if ((o->block != 0 && !power) || ((o->block || o->packed) && !alone) ||
+        (o->packed && !o->block)) {
+        return nori__fail(q->err, NORI_ERROR_ARGUMENT,
+                          "blocks are for weights alone, of 16, 32, 64 ... numbers; the packed "
+                          "form needs them");
     }
     return NORI_OK;
 }
 
-/* The operator set that has the forms asked for: QuantizeLinear came with 10, scales per channel
- * with 13, 16-bit integers with 21. Per channel is given up where raising does not work. */
+/* The least operator set that has the forms asked for at all, and the one that has them all. */
+static void opsets_of(const nori_quantize_options *o, int64_t *must, int64_t *want,
+                      const char **why)
+{
+    *must = *want = 10;
+    *why = "QuantizeLinear";
+    if (o->kind == NORI_QUANTIZE_DYNAMIC) {
+        *must = *want = 11;
+        *why = "DynamicQuantizeLinear";
+    } else if (o->kind == NORI_QUANTIZE_STATIC && is_wide(o->activation_type)) {
+        *must = *want = 21;
+        *why = "16-bit integers";
+    } else if (o->kind == NORI_QUANTIZE_WEIGHTS && !o->packed &&
+               (o->block || is_half_byte(o->weight_type))) {
+        *must = *want = 21;
+        *why = o->block ? "scales in blocks" : "4-bit integers";
+    } else if (o->per_channel && !o->packed) {
+        *want = 13;
+        *why = "scales per channel (--per-tensor does not)";
+    }
+}
+
+/* Raises the operator set where a form needs it. Per channel is given up where that fails. */
 static nori_status fit_opset(nori__quantizer *q)
 {
-    const nori_quantize_options *o = q->options;
-    bool wide = o->activation_type == NORI_UINT16 || o->activation_type == NORI_INT16;
-    int64_t have = nori__ir_opset(q->ir, ""), must = wide ? 21 : 10;
-    int64_t want = must < 13 && o->per_channel ? 13 : must;
+    int64_t have = nori__ir_opset(q->ir, ""), must, want;
+    const char *reason;
+    opsets_of(q->options, &must, &want, &reason);
     if (have >= want) {
         return NORI_OK;
     }
@@ -50,11 +88,8 @@ static nori_status fit_opset(nori__quantizer *q)
     if (s == NORI_OK) {
         nori__ir_free(q->ir);
         q->ir = copy;
-        nori__q_note(q, "the operator set was raised from %lld to %lld: %s", (long long)have,
-                     (long long)want,
-                     wide ? "16-bit integers need it"
-                          : have < 10 ? "QuantizeLinear needs it"
-                                      : "scales per channel need it (--per-tensor does not)");
+        nori__q_note(q, "the operator set was raised from %lld to %lld, which has %s",
+                     (long long)have, (long long)want, reason);
         return NORI_OK;
     }
     nori__ir_free(copy);
@@ -80,6 +115,22 @@ static uint64_t weight_bytes(const nori__ir *ir)
     return sum;
 }
 
+static nori_status import_microsoft(nori__quantizer *q)
+{
+    nori__ir *ir = q->ir;
+    if (nori__ir_opset(ir, "com.microsoft") > 0) {
+        return NORI_OK;
+    }
+    nori__opset *grown = nori__arena_array(&ir->arena, ir->opset_count + 1, sizeof(*grown));
+    if (!grown) {
+        return nori__no_memory(q->err);
+    }
+    memcpy(grown, ir->opsets, ir->opset_count * sizeof(*grown));
+    grown[ir->opset_count++] = (nori__opset){"com.microsoft", 1};
+    ir->opsets = grown;
+    return NORI_OK;
+}
+
 static nori_status quantize(nori__quantizer *q, nori_model **result)
 {
     nori_model *before = NULL;
@@ -88,12 +139,20 @@ static nori_status quantize(nori__quantizer *q, nori_model **result)
     NORI__TRY(fit_opset(q));
     NORI__TRY(nori__q_prepare(q));
     nori__q_summary(q->report)->weight_bytes_before = weight_bytes(q->ir);
-    NORI__TRY(nori__q_calibrate(q));
-    NORI__TRY(nori__q_select(q));
+    if (q->options->kind == NORI_QUANTIZE_STATIC) {
+        NORI__TRY(nori__q_calibrate(q));
+        NORI__TRY(nori__q_select(q));
+    } else {
+        NORI__TRY(nori__q_select_weights(q));
+    }
     NORI__TRY(nori__model_from_ir(q->model, q->ir, &before, q->err));
-    nori_status s = nori__q_emit(q);
+    nori_quantize_kind kind = q->options->kind;
+    nori_status s = kind == NORI_QUANTIZE_STATIC    ? nori__q_emit(q)
+                    : kind == NORI_QUANTIZE_DYNAMIC ? nori__q_emit_dynamic(q)
+                                                    : nori__q_emit_weights(q);
+    s = s == NORI_OK && q->options->packed ? import_microsoft(q) : s;
     s = s == NORI_OK ? nori__model_from_ir(q->model, q->ir, result, q->err) : s;
-    s = s == NORI_OK ? nori__q_measure(q, before, *result) : s;
+    s = s == NORI_OK && q->options->sample ? nori__q_measure(q, before, *result) : s;
     nori__q_summary(q->report)->weight_bytes_after = weight_bytes(q->ir);
     nori_model_free(before);
     return s;

@@ -73,6 +73,7 @@ typedef struct nori__q_value {
     nori__value *weight;       /* of a constant: what reads it as integers, see axis */
     nori_tensor *weight_scales;
     int weight_axis;
+    nori__value *dynamic[3];   /* integers, scale, zero point found in each run */
     nori__value *dequantized;  /* what quantized readers take where the value itself stays float */
 } nori__q_value;
 
@@ -117,8 +118,25 @@ nori_status nori__q_measure(nori__quantizer *q, const nori_model *before,
                             const nori_model *after);
 /* select.c: which nodes compute on integers, which values get a pair, who shares whose range. */
 nori_status nori__q_select(nori__quantizer *q);
-/* emit.c: puts the pairs into the graph. */
+/* The same where only weights matter: nodes with constant float weights. */
+nori_status nori__q_select_weights(nori__quantizer *q);
+/* Each puts integers into the graph. emit.c: pairs; emit_dynamic.c: products of integers whose
+ * ranges are found in each run; emit_weights.c: weights alone. */
 nori_status nori__q_emit(nori__quantizer *q);
+nori_status nori__q_emit_dynamic(nori__quantizer *q);
+nori_status nori__q_emit_weights(nori__quantizer *q);
+
+/* emit_common.c: what they share. All take the references of tensors given. */
+/* "base_what", in the quantizer's arena; NULL: no memory. */
+const char *nori__q_name(nori__quantizer *q, const char *base, const char *what);
+/* Whether a node's product of a weight is plain: no alpha or beta in it. */
+bool nori__q_plain(const nori__node *n);
+/* The axis of a weight's output channels; -1: one scale for all. */
+int nori__q_channel_axis(const nori__quantizer *q, const nori__node *n, const nori_tensor *w);
+/* DequantizeLinear of constant integers in front of n. zeros may be NULL. block 0: none. */
+nori_status nori__q_constant(nori__quantizer *q, nori__node *n, const char *name,
+                             nori_tensor *integers, nori_tensor *scales, nori_tensor *zeros,
+                             int axis, int block, nori__value **out);
 
 /* weights.c: a constant as integers: one scale, or one for every index of axis (-1: one). Scales
  * that would make bias / (input_scale * scale) leave int32 are raised. bias may be NULL. */

@@ -227,16 +227,37 @@ static nori_status find_range(nori__quantizer *q, const nori__value *v)
     return NORI_OK;
 }
 
-nori_status nori__q_select(nori__quantizer *q)
+static nori_status make_tables(nori__quantizer *q)
 {
-    nori__graph *g = q->ir->main;
     q->n_values = q->ir->value_count;
     q->n_nodes = q->ir->node_count;
     q->values = nori__arena_array(&q->arena, (size_t)q->n_values + 1, sizeof(*q->values));
     q->chosen = nori__arena_array(&q->arena, (size_t)q->n_nodes + 1, sizeof(*q->chosen));
-    if (!q->values || !q->chosen) {
-        return nori__no_memory(q->err);
+    return q->values && q->chosen ? NORI_OK : nori__no_memory(q->err);
+}
+
+nori_status nori__q_select_weights(nori__quantizer *q)
+{
+    NORI__TRY(make_tables(q));
+    for (const nori__node *n = q->ir->main->first; n; n = n->next) {
+        const nori__value *w = n->input_count > 1 ? n->inputs[1] : NULL;
+        bool weighted = nori__q_role_of(n) == NORI__Q_WEIGHTED;
+        bool fits = weighted && w && is_float_const(w) && !excluded(q, n);
+        q->chosen[n->id] = fits && n->outputs[0];
+        if (!q->chosen[n->id]) {
+            nori__q_report_node(q, n, "%s",
+                                !weighted        ? "the operator has no weights"
+                                : excluded(q, n) ? "excluded by option"
+                                                 : "its weights are not constant");
+        }
     }
+    return NORI_OK;
+}
+
+nori_status nori__q_select(nori__quantizer *q)
+{
+    nori__graph *g = q->ir->main;
+    NORI__TRY(make_tables(q));
     for (const nori__value *v = g->values; v; v = v->next) {
         nori__q_value *own = nori__q_of(q, v);
         own->root = v;

@@ -3,6 +3,9 @@ nori_sources(
     calibrate.c
     cost_report.c
     emit.c
+    emit_common.c
+    emit_dynamic.c
+    emit_weights.c
     measure.c
     observer.c
     prepare.c
