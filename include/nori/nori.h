@@ -310,6 +310,17 @@ typedef struct nori_memory_stats {
 NORI_API void nori_session_memory(const nori_session *session, nori_memory_stats *stats);
 NORI_API void nori_session_trim(nori_session *session);
 
+/* Where the time from file to session went, in nanoseconds of the clock on the wall. */
+typedef struct nori_timing {
+    size_t size;          /* sizeof, set by the caller */
+    uint64_t read_ns;     /* the file's bytes to messages; once a model */
+    uint64_t build_ns;    /* messages to the graph; once a model */
+    uint64_t infer_ns;    /* copy, functions put in place, old forms upgraded, types inferred */
+    uint64_t optimize_ns; /* rewrites, standard and the providers' own */
+    uint64_t plan_ns;     /* kernels chosen and prepared (weights packed), lives of values */
+} nori_timing;
+NORI_API void nori_session_timing(const nori_session *session, nori_timing *timing);
+
 #ifdef __cplusplus
 }
 #endif

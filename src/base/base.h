@@ -161,5 +161,7 @@ void *nori__map_get(const nori__map *map, const char *key); /* NULL: not there *
 void *nori__map_get_n(const nori__map *map, const char *key, size_t size);
 /* Adds or replaces. key must be terminated and outlive the map. false: out of memory. */
 bool nori__map_put(nori__map *map, const char *key, void *value);
+/* Room for that many entries in all, so that adding them does not move the table. */
+bool nori__map_reserve(nori__map *map, size_t count);
 
 #endif

@@ -3,11 +3,11 @@
 
 #include <time.h>
 
+/* Small, because a large graph's tables do not fit the caches: 24 bytes. */
 typedef struct nori__map_slot {
     const char *key; /* NULL: free */
-    size_t size;
-    uint64_t hash;
     void *value;
+    uint32_t size, hash; /* the low halves: key and memcmp decide */
 } nori__map_slot;
 
 void nori__map_init(nori__map *map, const nori_allocator *allocator)
@@ -75,12 +75,12 @@ static uint64_t hash_bytes(uint64_t seed, const char *key, size_t size)
 }
 
 /* The slot of the key, or the free one where it would go. */
-static nori__map_slot *probe(const nori__map *map, const char *key, size_t size, uint64_t hash)
+static nori__map_slot *probe(const nori__map *map, const char *key, size_t size, uint32_t hash)
 {
-    size_t i = (size_t)hash & (map->capacity - 1);
+    size_t i = hash & (map->capacity - 1);
     for (;;) {
         nori__map_slot *s = &map->slots[i];
-        if (!s->key || (s->hash == hash && s->size == size &&
+        if (!s->key || (s->hash == hash && s->size == (uint32_t)size &&
                         (size == 0 || memcmp(s->key, key, size) == 0))) {
             return s;
         }
@@ -93,7 +93,7 @@ void *nori__map_get_n(const nori__map *map, const char *key, size_t size)
     if (map->count == 0) {
         return NULL;
     }
-    return probe(map, key, size, hash_bytes(map->seed, key, size))->value;
+    return probe(map, key, size, (uint32_t)hash_bytes(map->seed, key, size))->value;
 }
 
 void *nori__map_get(const nori__map *map, const char *key)
@@ -101,11 +101,12 @@ void *nori__map_get(const nori__map *map, const char *key)
     return nori__map_get_n(map, key, strlen(key));
 }
 
-static bool grow(nori__map *map)
+static bool resize(nori__map *map, size_t capacity)
 {
     nori__map old = *map;
-    size_t capacity = old.capacity ? old.capacity * 2 : 16, bytes;
-    if (!nori__mul_size(capacity, sizeof(*map->slots), &bytes)) {
+    size_t bytes;
+    /* Hashes have 32 bits: a table of more slots would fill up at one end. */
+    if (capacity > UINT32_MAX || !nori__mul_size(capacity, sizeof(*map->slots), &bytes)) {
         return false;
     }
     map->slots = nori__alloc_zero(map->allocator, bytes);
@@ -123,15 +124,28 @@ static bool grow(nori__map *map)
     return true;
 }
 
+bool nori__map_reserve(nori__map *map, size_t count)
+{
+    size_t capacity = 16;
+    while (capacity < UINT32_MAX / 2 && capacity / 3 * 2 <= count) {
+        capacity *= 2;
+    }
+    return capacity <= map->capacity || resize(map, capacity);
+}
+
 bool nori__map_put(nori__map *map, const char *key, void *value)
 {
-    if ((map->count + 1) * 3 > map->capacity * 2 && !grow(map)) {
+    if ((map->count + 1) * 3 > map->capacity * 2 &&
+        !resize(map, map->capacity ? map->capacity * 2 : 16)) {
         return false;
     }
     size_t size = strlen(key);
-    uint64_t hash = hash_bytes(map->seed, key, size);
+    if (size > UINT32_MAX) {
+        return false;
+    }
+    uint32_t hash = (uint32_t)hash_bytes(map->seed, key, size);
     nori__map_slot *s = probe(map, key, size, hash);
     map->count += s->key == NULL;
-    *s = (nori__map_slot){key, size, hash, value};
+    *s = (nori__map_slot){key, value, (uint32_t)size, hash};
     return true;
 }

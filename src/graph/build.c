@@ -327,6 +327,12 @@ static nori_status build_graph(nori__builder *b, nori__graph *g)
                           NORI__PB_MAX_NESTING);
     }
     NORI__TRY(nori__text_from_pb(b, pb->name, "a graph name", &g->name));
+    size_t names; /* as most nodes have one output; what is missing is made room for later */
+    if (!nori__add_size(pb->inputs.count, pb->initializers.count, &names) ||
+        !nori__add_size(names, pb->nodes.count, &names) ||
+        !nori__map_reserve(&g->names, names)) {
+        return nori__no_memory(b->err);
+    }
     NORI__TRY(declare_inputs(b, g, pb));
     NORI__TRY(build_initializers(b, g, pb));
     NORI__TRY(sort_inputs(b, g));

@@ -315,6 +315,7 @@ static void copy_graphs(copier *c, size_t first)
         const nori__graph *from = c->pairs.items[i];
         nori__graph *to = c->pairs.items[i + 1];
         to->name = text(c, from->name);
+        c->ok = c->ok && nori__map_reserve(&to->names, from->names.count);
         copy_values(c, from, to);
         for (const nori__node *n = from->first; c->ok && n; n = n->next) {
             copy_node(c, n, to, NULL);

@@ -205,11 +205,16 @@ static nori_status load_bytes(loading *l, const void *data, size_t size, const c
         return status;
     }
     s->bytes = size;
+    uint64_t start = nori__now_ns();
     NORI__TRY(nori__pb_read_model(&s->arena, data, size, &s->pb, &l->report, l->err));
+    uint64_t read = nori__now_ns();
+    s->read_ns += read - start;
     if (base_dir) {
         NORI__TRY(open_external(l, base_dir));
     }
-    return finish(l, out);
+    nori_status status = finish(l, out);
+    s->build_ns = nori__now_ns() - read;
+    return status;
 }
 
 static nori_status load(nori_env *env, const char *path, const void *data, size_t size,
@@ -225,7 +230,9 @@ static nori_status load(nori_env *env, const char *path, const void *data, size_
     }
     nori_status s = new_source(&l, env, path ? path : "");
     if (s == NORI_OK && path) {
+        uint64_t start = nori__now_ns();
         s = nori__map_open(path, &l.source->file, err);
+        l.source->read_ns = nori__now_ns() - start;
         data = l.source->file.data;
         size = l.source->file.size;
         base_dir = folder_of(&l.source->arena, path);

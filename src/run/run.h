@@ -24,6 +24,7 @@ typedef struct nori__source {
     char *path;          /* "" when from memory */
     uint64_t bytes;
     nori__text made;     /* the bytes, when a tool made the model */
+    uint64_t read_ns, build_ns; /* what loading took */
 } nori__source;
 void nori__source_release(nori__source *source);
 
@@ -102,6 +103,7 @@ struct nori_session {
     int threads;
     uint64_t memory_cap;
     uint64_t packed_bytes;
+    nori_timing timing;
     pthread_mutex_t lock;   /* guards what follows */
     nori__context *idle;
     size_t peak_bytes;

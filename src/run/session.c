@@ -114,12 +114,14 @@ static nori_status build_plan(nori_session *s, const nori_session_options *o, no
         list[i] = s->providers[i].provider;
         self[i] = s->providers[i].self;
     }
+    uint64_t start = nori__now_ns();
     nori__plan_options po = {.allocator = s->allocator,
                              .providers = list,
                              .provider_self = self,
                              .n_providers = s->n_providers,
                              .threads = s->threads};
     NORI__TRY(nori__plan_build(&s->arena, s->ir->main, &po, &s->n_step_ids, &s->plan, err));
+    s->timing.plan_ns = nori__now_ns() - start;
     s->packed_bytes = packed_bytes(s->plan);
     s->steps = nori__arena_array(&s->arena, (size_t)s->n_step_ids + 1, sizeof(*s->steps));
     if (!s->steps) {
@@ -144,9 +146,14 @@ static nori_status describe(nori_session *s, nori_error *err)
     return nori__describe_values(&s->arena, g->outputs, s->n_outputs, &s->outputs, err);
 }
 
-static nori_status compile(nori_session *s, const nori_session_options *o, nori_error *err)
+static nori_status compile(nori_session *s, const nori_session_options *o, const nori_model *model,
+                           nori_error *err)
 {
     bool whole = false;
+    uint64_t start = nori__now_ns();
+    s->timing.read_ns = s->source->read_ns;
+    s->timing.build_ns = s->source->build_ns;
+    NORI__TRY(nori__ir_copy(model->ir, &s->ir, err));
     NORI__TRY(open_providers(s, o, err));
     NORI__TRY(fix_dims(s, o, err));
     NORI__TRY(nori__give_model(s, o, &whole, err));
@@ -159,6 +166,8 @@ static nori_status compile(nori_session *s, const nori_session_options *o, nori_
     NORI__TRY(nori__upgrade(s->ir, err));
     /* What callers see are the model's own inputs and outputs, with what is known of them now. */
     NORI__TRY(describe(s, err));
+    uint64_t inferred = nori__now_ns();
+    s->timing.infer_ns = inferred - start;
     NORI__TRY(nori__passes_run(s->ir, o->level, err));
     for (size_t i = 0; o->level >= 2 && i < s->n_providers; i++) {
         const nori__builtin *b = s->providers[i].builtin;
@@ -167,6 +176,7 @@ static nori_status compile(nori_session *s, const nori_session_options *o, nori_
             NORI__TRY(nori__infer_graph(s->ir, err));
         }
     }
+    s->timing.optimize_ns = nori__now_ns() - inferred;
     return build_plan(s, o, err);
 }
 
@@ -196,10 +206,7 @@ nori_status nori_session_create(const nori_model *model, const nori_session_opti
     pthread_mutex_init(&s->lock, NULL);
     nori__vec_init(&s->parts, a);
     s->model_file = model->source->path[0] && !model->changed ? model->source->path : NULL;
-    nori_status status = nori__ir_copy(model->ir, &s->ir, err);
-    if (status == NORI_OK) {
-        status = compile(s, &o, err);
-    }
+    nori_status status = compile(s, &o, model, err);
     if (status != NORI_OK) {
         nori_session_free(s);
         return status;
@@ -336,40 +343,6 @@ nori_status nori_session_run(nori_session *s, const nori_tensor *const *inputs, 
         nori__release(s->allocator, all, bytes);
     }
     return status;
-}
-
-size_t nori_session_input_count(const nori_session *s)
-{
-    return s->n_inputs;
-}
-
-const nori_value_info *nori_session_input(const nori_session *s, size_t i)
-{
-    return i < s->n_inputs ? &s->inputs[i] : NULL;
-}
-
-size_t nori_session_output_count(const nori_session *s)
-{
-    return s->n_outputs;
-}
-
-const nori_value_info *nori_session_output(const nori_session *s, size_t i)
-{
-    return i < s->n_outputs ? &s->outputs[i] : NULL;
-}
-
-void nori_session_memory(const nori_session *session, nori_memory_stats *stats)
-{
-    nori_session *s = (nori_session *)(uintptr_t)session; /* only the lock changes */
-    nori_memory_stats now = {.packed_bytes = s->packed_bytes};
-    pthread_mutex_lock(&s->lock);
-    now.peak_activation_bytes = s->peak_bytes;
-    for (nori__context *c = s->idle; c; c = c->next) {
-        now.held_bytes += nori__frame_bytes(c->frame);
-    }
-    pthread_mutex_unlock(&s->lock);
-    now.size = stats->size;
-    memcpy(stats, &now, stats->size < sizeof(now) ? stats->size : sizeof(now));
 }
 
 void nori_session_trim(nori_session *s)

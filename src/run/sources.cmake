@@ -1,7 +1,10 @@
 nori_sources(
     feed.c
     frame.c
+    frame_bind.c
+    frame_step.c
     model.c
     parts.c
     session.c
+    session_info.c
 )

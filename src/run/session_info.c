@@ -1,0 +1,43 @@
+/* session_info.c: what callers may ask of a session. */
+#include "run/run.h"
+
+size_t nori_session_input_count(const nori_session *s)
+{
+    return s->n_inputs;
+}
+
+const nori_value_info *nori_session_input(const nori_session *s, size_t i)
+{
+    return i < s->n_inputs ? &s->inputs[i] : NULL;
+}
+
+size_t nori_session_output_count(const nori_session *s)
+{
+    return s->n_outputs;
+}
+
+const nori_value_info *nori_session_output(const nori_session *s, size_t i)
+{
+    return i < s->n_outputs ? &s->outputs[i] : NULL;
+}
+
+void nori_session_memory(const nori_session *session, nori_memory_stats *stats)
+{
+    nori_session *s = (nori_session *)(uintptr_t)session; /* only the lock changes */
+    nori_memory_stats now = {.packed_bytes = s->packed_bytes};
+    pthread_mutex_lock(&s->lock);
+    now.peak_activation_bytes = s->peak_bytes;
+    for (nori__context *c = s->idle; c; c = c->next) {
+        now.held_bytes += nori__frame_bytes(c->frame);
+    }
+    pthread_mutex_unlock(&s->lock);
+    now.size = stats->size;
+    memcpy(stats, &now, stats->size < sizeof(now) ? stats->size : sizeof(now));
+}
+
+void nori_session_timing(const nori_session *s, nori_timing *timing)
+{
+    nori_timing now = s->timing;
+    now.size = timing->size;
+    memcpy(timing, &now, timing->size < sizeof(now) ? timing->size : sizeof(now));
+}
