@@ -31,7 +31,10 @@ typedef struct cli_option {
 #define CLI_COMMON_OPTIONS                                                                       \
     {"--json", NULL, "machine-readable output"}, {"--help", NULL, "this text"}, CLI_END
 #define CLI_QUIET_OPTION {"--quiet", NULL, "only the result and errors"}
+#define CLI_OPS_OPTION                                                                           \
+    {"--ops-library", "FILE", "shared object with operators of your own; may be repeated"}
 #define CLI_LOAD_OPTIONS                                                                         \
+    CLI_OPS_OPTION,                                                                              \
     {"--strict", NULL, "unknown fields and newer IR versions are errors"},                       \
     {"--allow-outside", NULL, "external data may lie outside the model's folder"}
 #define CLI_DIM_OPTION {"--dim", "NAME=N", "fix a named dimension; may be repeated"}
@@ -99,6 +102,8 @@ void cli_progress_done(const cli_args *args);
 
 /* ---- models ---- */
 
+/* Opens the libraries of --ops-library for an environment (NULL: the default one). */
+int cli_load_ops(const cli_args *args, nori_env *env);
 /* Loads args->positional[0]; warnings go to standard error. */
 int cli_load(cli_args *args, nori_model **model);
 /* What CLI_SESSION_OPTIONS say (those the verb has); the lists live until the next call. */

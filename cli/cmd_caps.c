@@ -7,6 +7,7 @@ static const cli_option options[] = {
     {"--op", "NAME", "only this operator"},
     {"--provider", "NAME", "only what this provider has kernels for"},
     {"--missing", NULL, "only what nothing runs"},
+    CLI_OPS_OPTION,
     CLI_QUIET_OPTION,
     CLI_COMMON_OPTIONS,
 };
@@ -38,6 +39,12 @@ static bool asked_here(const nori_provider *p)
     return !p->claim && !p->claim_model;
 }
 
+/* Of a library of operators (--ops-library): its own kernel runs it. */
+static bool is_custom(const nori_capability *c)
+{
+    return strcmp(c->kernel, "custom") == 0;
+}
+
 static void json_row(const listing *l, size_t index, const nori_capability *c)
 {
     char types[TYPES_SIZE];
@@ -55,6 +62,9 @@ static void json_row(const listing *l, size_t index, const nori_capability *c)
             json_types(l->json, p->name, types);
         }
     }
+    if (is_custom(c)) {
+        json_types(l->json, "custom", c->types);
+    }
     cli_json_end(l->json);
     cli_json_end(l->json);
 }
@@ -70,12 +80,12 @@ static void print_rows(const listing *l, size_t index, const nori_capability *c)
 {
     char types[TYPES_SIZE];
     const nori_provider *p;
-    if (!c->kernel[0]) {
-        print_line(c, "-", c->types);
+    if (!c->kernel[0] || is_custom(c)) {
+        print_line(c, is_custom(c) ? "custom" : "-", c->types);
     }
     for (size_t k = 0; (p = nori_provider_at(k)) != NULL; k++) {
         nori_capability_types(index, p, types, sizeof(types));
-        bool runs = types[0] || (strcmp(p->name, "reference") == 0 && c->kernel[0]);
+        bool runs = types[0] || (!is_custom(c) && strcmp(p->name, "reference") == 0 && c->kernel[0]);
         if (runs && (!l->provider || strcmp(l->provider, p->name) == 0)) {
             print_line(c, p->name, types[0] ? types : "(no tensors)");
         }
@@ -145,6 +155,7 @@ static int run(cli_args *args)
         return cli_usage(args, "no arguments were expected; --op NAME asks for one operator");
     }
     int code = check_provider(args, l.provider);
+    code = code == EXIT_YES ? cli_load_ops(args, NULL) : code;
     if (code != EXIT_YES) {
         return code;
     }

@@ -70,6 +70,10 @@ static int run(cli_args *args)
     lo.strict = co.strict = cli_has(args, "--strict");
     lo.allow_outside = cli_has(args, "--allow-outside");
     co.targets = cli_value(args, "--target");
+    int code = cli_load_ops(args, NULL);
+    if (code != EXIT_YES) {
+        return code;
+    }
     if (nori_check_file(NULL, args->positional[0], &lo, &co, &f, &err) != NORI_OK) {
         return cli_fail(args, &err);
     }

@@ -204,6 +204,18 @@ static void log_line(void *user, nori_log_level level, const char *text)
     }
 }
 
+int cli_load_ops(const cli_args *args, nori_env *env)
+{
+    const char *path;
+    for (int i = 0; (path = cli_nth(args, "--ops-library", i)) != NULL; i++) {
+        nori_error err = {0};
+        if (nori_env_load_ops(env, path, &err) != NORI_OK) {
+            return cli_fail(args, &err);
+        }
+    }
+    return EXIT_YES;
+}
+
 #define LARGE_FILE (100u << 20)
 
 int cli_load(cli_args *args, nori_model **model)
@@ -222,8 +234,14 @@ int cli_load(cli_args *args, nori_model **model)
     e.threads = (int)threads;
     e.log = log_line;
     e.log_user = args;
-    if (!args->env && nori_env_create(&e, &args->env, &err) != NORI_OK) {
-        return cli_fail(args, &err);
+    if (!args->env) {
+        if (nori_env_create(&e, &args->env, &err) != NORI_OK) {
+            return cli_fail(args, &err);
+        }
+        int code = cli_load_ops(args, args->env);
+        if (code != EXIT_YES) {
+            return code;
+        }
     }
     nori_load_options_default(&o);
     o.strict = cli_has(args, "--strict");

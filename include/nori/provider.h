@@ -68,6 +68,7 @@ NORI_API float nori_node_float(const nori_node *node, const char *name, float ot
 NORI_API const char *nori_node_text(const nori_node *node, const char *name,
                                     const char *otherwise);
 NORI_API const int64_t *nori_node_ints(const nori_node *node, const char *name, size_t *count);
+NORI_API const float *nori_node_floats(const nori_node *node, const char *name, size_t *count);
 
 NORI_API const char *nori_value_name(const nori_value *value);
 NORI_API nori_kind nori_value_kind(const nori_value *value);
@@ -109,6 +110,101 @@ typedef struct nori_kernel {
     nori_status (*run)(const void *state, nori_call *call);
     void (*release)(void *state, const nori_allocator *allocator); /* NULL if prepare is */
 } nori_kernel;
+
+/* ---- custom operators ------------------------------------------------------------------- */
+
+/* What inference knows of a node, and is told: for the callback of an operator. Sizes that are not
+ * known are -1; while a model runs all are known. */
+typedef struct nori__infer nori_infer;
+NORI_API const nori_node *nori_infer_node(const nori_infer *infer);
+NORI_API nori_type nori_infer_type(const nori_infer *infer, size_t input); /* UNDEFINED: unknown */
+NORI_API int nori_infer_rank(const nori_infer *infer, size_t input);       /* -1: unknown, absent */
+NORI_API int64_t nori_infer_dim(const nori_infer *infer, size_t input, int axis);
+/* The content of an input that is constant, or at hand while running; else NULL. */
+NORI_API const nori_tensor *nori_infer_tensor(const nori_infer *infer, size_t input);
+/* Says what an output is. rank -1: only the type. An output nobody wants is taken silently. */
+NORI_API nori_status nori_infer_output(nori_infer *infer, size_t output, nori_type type, int rank,
+                                       const int64_t *dims);
+/* The output has the input's type and shape, the names of its dimensions too. */
+NORI_API nori_status nori_infer_like(nori_infer *infer, size_t output, size_t input);
+NORI_API nori_error *nori_infer_error(const nori_infer *infer);
+/* Fills an error and returns its status: return nori_error_set(nori_infer_error(infer),
+ * NORI_ERROR_MODEL, "alpha is %d, expected 0 or 1", alpha); the first error stays. */
+NORI_API nori_status nori_error_set(nori_error *error, nori_status status, const char *format, ...);
+
+/* Bits of nori_op_arg.types. */
+#define NORI_TYPE_BIT(type) (UINT64_C(1) << (type))
+
+typedef enum nori_op_option {
+    NORI_OP_REQUIRED,
+    NORI_OP_OPTIONAL,
+    NORI_OP_VARIADIC /* the last one only: any number more */
+} nori_op_option;
+
+/* An input or output. Zeroed but for its name, it takes any type. Of lists, this and the next have no
+ * size: they do not grow. */
+typedef struct nori_op_arg {
+    const char *name;
+    uint64_t types;         /* NORI_TYPE_BIT of each it takes; 0: any */
+    const char *constraint; /* those of one name ("T") have one type; NULL: on its own */
+    nori_op_option option;
+} nori_op_arg;
+
+/* Numbers of AttributeProto.AttributeType. */
+typedef enum nori_attr_kind {
+    NORI_ATTR_FLOAT = 1,
+    NORI_ATTR_INT = 2,
+    NORI_ATTR_STRING = 3,
+    NORI_ATTR_FLOATS = 6,
+    NORI_ATTR_INTS = 7,
+    NORI_ATTR_STRINGS = 8
+} nori_attr_kind;
+
+typedef struct nori_op_attr {
+    const char *name;
+    nori_attr_kind kind;
+    int required;
+} nori_op_attr;
+
+enum {
+    NORI_OP_INPLACE = 2, /* output 0 may overwrite input 0 of the same size, element by element */
+    NORI_OP_DYNAMIC = 4, /* shapes are known by running: run makes its outputs by nori_call_alloc */
+    NORI_OP_RANDOM = 8   /* never computed ahead */
+};
+
+/* An operator of the caller's own. It takes part in inference, checks, reports, planning and
+ * profiles like the built-in ones. Zero it, set size, fill in; everything is copied. */
+typedef struct nori_custom_op {
+    size_t size;
+    const char *domain, *name; /* domain: not that of ai.onnx */
+    int since;                 /* first version of the domain's operator set that has this form */
+    unsigned flags;            /* NORI_OP_* */
+    const nori_op_arg *inputs, *outputs;
+    size_t n_inputs, n_outputs;
+    const nori_op_attr *attributes;
+    size_t n_attributes;
+    /* Types and shapes of the outputs; may be NULL with NORI_OP_DYNAMIC. Called while loading, when
+     * much may be unknown (not an error), and for new input shapes. Errors are MODEL. */
+    nori_status (*infer)(nori_infer *infer);
+    const nori_kernel *kernel;
+} nori_custom_op;
+
+/* Adds an operator to an environment: before models that use it are loaded with it. ARGUMENT with
+ * the reason when it is incomplete, or there already is one of the name and version. Any thread. */
+NORI_API nori_status nori_env_register_op(nori_env *env, const nori_custom_op *op,
+                                          nori_error *error);
+
+/* Opens a shared object and calls what it exports as nori_register_ops, which registers operators
+ * with nori_env_register_op. The library stays open as long as the environment. It calls the
+ * functions of this header, so the program must offer them to it: one that links libnori.so does, a
+ * static one is linked with -rdynamic. UNAVAILABLE with library and symbol when it cannot be. */
+NORI_API nori_status nori_env_load_ops(nori_env *env, const char *path, nori_error *error);
+/* What a library of operators exports under the name nori_register_ops. */
+typedef nori_status (*nori_register_ops_fn)(nori_env *env, nori_error *error);
+
+/* The operators registered with an environment, in the order of registration: 0 past the last. */
+NORI_API int nori_env_op(nori_env *env, size_t index, const char **domain, const char **name,
+                         int *since);
 
 /* ---- execution providers ---------------------------------------------------------------- */
 

@@ -348,9 +348,10 @@ NORI_API void nori_quantize_report_summary(const nori_quantize_report *report,
 
 /* ---- what there is ---------------------------------------------------------------------- */
 
-/* One operator at one version as built; 0 past the last. types: what that version lets its first
- * input be (one of its outputs where there is none), comma-separated, as many as fit. kernel:
- * "reference" when the reference provider runs it, else "". */
+/* One operator at one version as built, then those registered with the default environment; 0 past
+ * the last. types: what that version lets its first input be (one of its outputs where there is
+ * none), comma-separated, as many as fit. kernel: "reference" when the reference provider runs it,
+ * "custom" for a registered one, else "". */
 typedef struct nori_capability {
     size_t size; /* sizeof, set by the caller */
     const char *domain, *op, *family;

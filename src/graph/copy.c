@@ -338,6 +338,7 @@ static void copy_ir(copier *c, const nori__ir *from)
         to->opset_count++;
     }
     to->ir_version = from->ir_version;
+    to->custom = from->custom;
     to->pb = from->pb;
     to->external = from->external;
     to->fresh = from->fresh;

@@ -166,6 +166,7 @@ struct nori__ir {
     uint32_t value_count, node_count; /* ids handed out so far */
     uint32_t fresh;                   /* for made-up names */
     nori__vec tensors;                /* every tensor the ir retains */
+    const void *custom;               /* registry of the environment (ops/custom.h), or NULL */
     const nori__pb_model *pb;         /* NULL for copies without a file */
     nori__external *external;         /* as given to build; only used while compiling */
     nori__vec warnings;               /* char * in the arena */

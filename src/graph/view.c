@@ -182,6 +182,11 @@ const int64_t *nori_node_ints(const nori_node *n, const char *name, size_t *coun
     return nori__attr_ints(n, name, count);
 }
 
+const float *nori_node_floats(const nori_node *n, const char *name, size_t *count)
+{
+    return nori__attr_floats(n, name, count);
+}
+
 const char *nori_value_name(const nori_value *v)
 {
     return v->name;

@@ -126,7 +126,8 @@ typedef enum nori__op_id {
 #define NORI__OP(domain, name, family, flags, infer, reference) NORI__OP_##domain##_##name,
 #include "ops/op_list.h"
 #undef NORI__OP
-    NORI__OP_COUNT
+    NORI__OP_COUNT,
+    NORI__OP_CUSTOM = 1 << 20 /* registered at run time: ops/custom.h */
 } nori__op_id;
 
 typedef struct nori__op {

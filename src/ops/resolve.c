@@ -1,17 +1,18 @@
 /* resolve.c: which operator, and which version of it, each node is. */
 #include "ops/resolve.h"
 
-#include "ops/schema.h"
+#include "ops/custom.h"
 
 void nori__node_resolve_at(nori__node *node, int64_t opset)
 {
-    node->op = nori__op_find(node->domain, node->op_type);
+    const nori__ir *ir = node->graph ? node->graph->ir : NULL;
+    node->op = nori__op_in(ir, node->domain, node->op_type, opset);
     node->version = 0;
     if (opset == 0 && node->op && node->op->domain == NORI__MS) {
         opset = 1; /* optimizers use it without importing it */
     }
     /* A file newer than we know: the newest version we know, unless that is refused later. */
-    const nori__schema *s = nori__schema_find(node->domain, node->op_type, opset);
+    const nori__schema *s = nori__schema_in(ir, node->domain, node->op_type, opset);
     if (s) {
         node->version = s->since;
     } else {

@@ -1,6 +1,7 @@
 nori_sources(
     call.c
     content.c
+    custom.c
     einsum.c
     evaluate.c
     functions.c
@@ -11,6 +12,7 @@ nori_sources(
     infer.c
     infer_attention.c
     infer_body.c
+    infer_call.c
     infer_cast.c
     infer_control.c
     infer_conv.c

@@ -5,6 +5,8 @@
  * the function's own opset imports. */
 #include "ops/support.h"
 
+#include "ops/custom.h"
+
 #include <inttypes.h>
 
 typedef struct scan {
@@ -114,7 +116,7 @@ static void add_gap(scan *s, nori__gap_kind kind, const char *domain, const char
 /* Judges an operator by the facts alone; false: recorded as a gap. */
 static bool known(scan *s, const char *domain, const char *op_type, int64_t opset, const char *path)
 {
-    int64_t newest = nori__opset_max(domain);
+    int64_t newest = nori__opset_max_in(s->ir, domain);
     if (opset <= 0) {
         add_gap(s, NORI__GAP_IMPORT, domain, op_type, 0, 0, path);
         return false;
@@ -123,7 +125,7 @@ static bool known(scan *s, const char *domain, const char *op_type, int64_t opse
         add_gap(s, NORI__GAP_DOMAIN, domain, op_type, opset, 0, path);
         return false;
     }
-    if (!nori__schema_find(domain, op_type, opset)) {
+    if (!nori__schema_in(s->ir, domain, op_type, opset)) {
         int since = first_since(domain, op_type);
         add_gap(s,
                 since            ? NORI__GAP_OPSET
@@ -177,17 +179,18 @@ static void visit_node(scan *s, const nori__node *node)
         return;
     }
     int64_t opset = opset_of(s->ir, node->domain);
-    const nori__op *op = node->op ? node->op : nori__op_find(node->domain, node->op_type);
+    const nori__op *op =
+        node->op ? node->op : nori__op_in(s->ir, node->domain, node->op_type, opset);
     bool runs = op && (s->can_run ? s->can_run(s->user, node) : nori__op_runs(op));
-    if (runs && opset > 0 && opset <= nori__opset_max(node->domain) &&
-        nori__schema_find(node->domain, node->op_type, opset)) {
+    if (runs && opset > 0 && opset <= nori__opset_max_in(s->ir, node->domain) &&
+        nori__schema_in(s->ir, node->domain, node->op_type, opset)) {
         return; /* the usual case, without making a path */
     }
     char path[512];
     nori__node_path(node, path, sizeof(path));
     if (known(s, node->domain, node->op_type, opset, path) && !runs) {
         add_gap(s, NORI__GAP_KERNEL, node->domain, node->op_type, opset,
-                nori__schema_find(node->domain, node->op_type, opset)->since, path);
+                nori__schema_in(s->ir, node->domain, node->op_type, opset)->since, path);
     }
 }
 
@@ -223,10 +226,10 @@ static void visit_message(scan *s, const nori__pb_function *f, const nori__pb_no
         s->failed = true;
         return;
     }
-    const nori__op *op = nori__op_find(domain, op_type);
+    const nori__op *op = nori__op_in(s->ir, domain, op_type, opset);
     if (known(s, domain, op_type, opset, path) && !nori__op_runs(op) && !s->can_run) {
         add_gap(s, NORI__GAP_KERNEL, domain, op_type, opset,
-                nori__schema_find(domain, op_type, opset)->since, path);
+                nori__schema_in(s->ir, domain, op_type, opset)->since, path);
     }
 }
 
@@ -295,9 +298,11 @@ const char *nori__imports_text(nori__arena *arena, const nori__ir *ir)
     nori__text_printf(&text, "IR version %" PRId64 ", opsets: ", ir->ir_version);
     for (size_t i = 0; i < ir->opset_count; i++) {
         const nori__opset *o = &ir->opsets[i];
-        int64_t newest = nori__opset_max(o->domain);
+        int64_t newest = nori__opset_max_in(ir, o->domain);
         nori__text_printf(&text, "%s%s %" PRId64, i ? ", " : "", shown(o->domain), o->version);
-        if (newest) {
+        if (newest == NORI__OPSET_ANY) {
+            nori__text_printf(&text, " (registered)");
+        } else if (newest) {
             nori__text_printf(&text, " (newest known %" PRId64 ")", newest);
         } else {
             nori__text_printf(&text, " (not known)");

@@ -1,4 +1,5 @@
 /* plan.c: from a compiled graph to steps and slots: the part that does not depend on shapes. */
+#include "ops/custom.h"
 #include "plan/part.h"
 
 typedef struct planner {
@@ -102,6 +103,15 @@ static nori_status choose_kernel(planner *p, nori__step *step)
         step->kernel = k;
         step->provider = o->providers[i]->name;
         return NORI_OK;
+    }
+    const nori_kernel *own = nori__custom_kernel(node->op);
+    if (own) {
+        nori_status s = own->prepare ? own->prepare(node, o->allocator, &step->state,
+                                                    &step->state_bytes, p->err)
+                                     : NORI_OK;
+        step->kernel = own;
+        step->provider = "custom";
+        return s == NORI_OK ? s : at_node(p->err, node, nori__custom_failed(node, s, p->err));
     }
     if (!node->op || !node->op->reference) {
         return at_node(p->err, node,

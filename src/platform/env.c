@@ -10,8 +10,10 @@ struct nori_env {
     void (*log)(void *user, nori_log_level level, const char *text);
     void *log_user;
     int threads;
-    pthread_mutex_t lock; /* of whoever makes the pool */
+    pthread_mutex_t lock; /* of whoever makes the pool or what is kept */
     _Atomic(nori__pool *) pool;
+    _Atomic(void *) kept;
+    void (*release_kept)(void *kept);
 };
 
 static nori_env default_env = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -56,6 +58,9 @@ void nori_env_free(nori_env *env)
     if (env) {
         nori_allocator a = env->allocator;
         nori__pool_free(env->pool);
+        if (env->kept) {
+            env->release_kept(env->kept);
+        }
         pthread_mutex_destroy(&env->lock);
         nori__release(&a, env, sizeof(*env));
     }
@@ -86,6 +91,24 @@ nori__pool *nori__env_pool(nori_env *env)
     }
     pthread_mutex_unlock(&e->lock);
     return pool;
+}
+
+void *nori__env_kept(nori_env *env, const nori__env_part *part)
+{
+    nori_env *e = env ? env : &default_env;
+    void *kept = atomic_load_explicit(&e->kept, memory_order_acquire);
+    if (kept || !part) {
+        return kept;
+    }
+    pthread_mutex_lock(&e->lock);
+    kept = atomic_load_explicit(&e->kept, memory_order_relaxed);
+    if (!kept) {
+        kept = part->make(nori__env_allocator(env));
+        e->release_kept = part->release;
+        atomic_store_explicit(&e->kept, kept, memory_order_release);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return kept;
 }
 
 void nori__env_log(const nori_env *env, nori_log_level level, const char *fmt, ...)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ops/custom.h"
 #include "ops/resolve.h"
 #include "run/run.h"
 
@@ -163,6 +164,7 @@ static nori_status finish(loading *l, nori_model **out)
         return status;
     }
     m->source = s;
+    m->ir->custom = nori__registry_of(s->env);
     nori__resolve(m->ir);
     nori__graph *g = m->ir->main;
     nori__arena *arena = &m->ir->arena;

@@ -27,10 +27,10 @@ static nori_status check_node(nori_findings *f, nori__node *node, nori__arena *s
                               nori_error *err)
 {
     int64_t opset = nori__ir_opset(node->graph->ir, node->domain);
-    if (opset > nori__opset_max(node->domain) || node->version == 0) {
+    if (opset > nori__opset_max_in(node->graph->ir, node->domain) || node->version == 0) {
         return NORI_OK; /* reported as a gap */
     }
-    const nori__schema *schema = nori__schema_find(node->domain, node->op_type, node->version);
+    const nori__schema *schema = nori__schema_in(node->graph->ir, node->domain, node->op_type, node->version);
     if (!schema) {
         return NORI_OK;
     }

@@ -95,7 +95,8 @@ static bool makes_sizes(const nori__ir *ir)
 {
     for (const nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (const nori__node *n = g->first; n; n = n->next) {
-            const nori__op *op = nori__op_find(n->domain, n->op_type);
+            const nori__op *op = 
+                nori__op_in(ir, n->domain, n->op_type, nori__ir_opset(ir, n->domain));
             if (!op || (op->flags & NORI__OP_SELF_ALLOC)) {
                 return true;
             }

@@ -20,7 +20,7 @@ void nori__check_imports(nori_findings *f, const nori__ir *ir)
     for (size_t i = 0; i < ir->opset_count; i++) {
         const nori__opset *o = &ir->opsets[i];
         const char *shown = o->domain[0] ? o->domain : "ai.onnx";
-        int64_t newest = nori__opset_max(o->domain);
+        int64_t newest = nori__opset_max_in(ir, o->domain);
         bool twice = false;
         for (size_t k = 0; k < i; k++) {
             twice |= nori__same(ir->opsets[k].domain, o->domain);

@@ -5,8 +5,7 @@
 #define NORI_TOOLS_CHECK_INTERNAL_H
 
 #include "nori/tools.h"
-#include "ops/op.h"
-#include "ops/schema.h"
+#include "ops/custom.h"
 
 /* ---- findings (findings.c) ---- */
 

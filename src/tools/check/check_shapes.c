@@ -30,6 +30,9 @@ static const nori__schema_arg *formal_input(const nori__schema *s, uint32_t i)
 /* Whether the node means the same when read as the newest version of its operator. */
 static bool reads_as_newest(const nori__node *node, const nori__schema *s)
 {
+    if (node->op && node->op->id == NORI__OP_CUSTOM) {
+        return true; /* each version has an inference of its own */
+    }
     const nori__schema *newest = nori__schema_find(s->domain, s->name, nori__opset_max(s->domain));
     if (!newest || newest == s) {
         return newest != NULL;

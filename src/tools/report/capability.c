@@ -3,8 +3,7 @@
 #include <stdio.h>
 
 #include "nori/tools.h"
-#include "ops/op.h"
-#include "ops/schema.h"
+#include "ops/custom.h"
 #include "providers/providers.h"
 
 static void types_text(uint64_t types, char *out, size_t size)
@@ -27,9 +26,22 @@ static const nori__schema_arg *leading(const nori__schema *s)
     return s->n_in > 0 ? &s->in[0] : s->n_out > 0 ? &s->out[0] : NULL;
 }
 
+/* The facts by index: the table, then what is registered with the default environment. */
+static const nori__schema *facts_at(size_t index, bool *custom)
+{
+    size_t count = 0;
+    const nori__schema *s = nori__schema_at(index);
+    *custom = !s;
+    while (!s && nori__schema_at(count)) {
+        count++;
+    }
+    return s ? s : nori__custom_at(NULL, index - count);
+}
+
 int nori_capability_at(size_t index, nori_capability *capability)
 {
-    const nori__schema *s = nori__schema_at(index);
+    bool custom;
+    const nori__schema *s = facts_at(index, &custom);
     if (!s) {
         return 0;
     }
@@ -38,9 +50,9 @@ int nori_capability_at(size_t index, nori_capability *capability)
     nori_capability c = {.size = capability->size,
                          .domain = s->domain,
                          .op = s->name,
-                         .family = op ? op->family : "",
+                         .family = custom ? "custom" : op ? op->family : "",
                          .since = s->since,
-                         .kernel = nori__op_runs(op) ? "reference" : ""};
+                         .kernel = custom ? "custom" : nori__op_runs(op) ? "reference" : ""};
     types_text(arg ? arg->types : 0, c.types, sizeof(c.types));
     memcpy(capability, &c, c.size < sizeof(c) ? c.size : sizeof(c));
     return 1;
