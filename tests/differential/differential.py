@@ -25,6 +25,7 @@ import ops_image  # noqa: E402
 import ops_math  # noqa: E402
 import ops_ml  # noqa: E402
 import ops_move  # noqa: E402
+import ops_ms  # noqa: E402
 import ops_nn  # noqa: E402
 import ops_quant  # noqa: E402
 import ops_recurrent  # noqa: E402
@@ -34,7 +35,7 @@ import ops_text  # noqa: E402
 import ops_tree  # noqa: E402
 import ort_library  # noqa: E402
 
-TABLES = (ops_control, ops_image, ops_math, ops_ml, ops_move, ops_nn, ops_quant, ops_recurrent, ops_reduce,
+TABLES = (ops_control, ops_image, ops_math, ops_ml, ops_move, ops_ms, ops_nn, ops_quant, ops_recurrent, ops_reduce,
           ops_sequence, ops_text, ops_tree)  # importing one fills draw.TABLE
 
 NO_KERNEL = re.compile("no kernel for version|the module .* is not there")
@@ -174,7 +175,7 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--cases", type=int, default=20, help="cases of each operator")
     p.add_argument("--size", type=int, default=5, help="largest usual dimension")
-    p.add_argument("--only", default="", help="operators, comma-separated")
+    p.add_argument("--only", default="", help="operators or domains, comma-separated")
     p.add_argument("--keep", help="write the cases here and keep them")
     p.add_argument("--verbose", action="store_true", help="a line for each operator; what ORT refuses")
     p.add_argument("--no-shrink", action="store_true")
@@ -188,7 +189,7 @@ def main():
     runner = Runner(args.driver, library, folder)
     cases, void = [], collections.Counter()
     for (domain, op), (_, _, weight) in sorted(draw.TABLE.items()):
-        if only and op not in only:
+        if only and op not in only and domain not in only:
             continue
         for k in range(args.cases * weight if args.cases > 1 else 1):
             c = draw.make(domain, op, args.seed + k, args.size)

@@ -197,6 +197,9 @@ excuse_for("CastMap", "Numbers and truth values as text")(
 excuse_for("CastMap", "CastMap of a sparse map to text")(
     differs(lambda c: c.attributes["cast_to"] == "TO_STRING" and c.attributes.get("map_form") == "SPARSE"))
 
+excuse_for("QLinearSoftmax", "QLinearSoftmax of 1")(
+    lambda c, f, r: f[0] == "differs" and ("255, not 0" in f[2] or "127, not -128" in f[2]))
+
 # ---- ai.onnx.ml
 excuse_for("LinearRegressor TreeEnsembleRegressor TreeEnsemble SVMRegressor",
            "post_transform with one target")(

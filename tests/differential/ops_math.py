@@ -1,7 +1,7 @@
 """ops_math.py: elementwise operators, comparisons, logic, bits, activations, matrix products."""
 from draw import (BFLOAT16, BOOL, DOUBLE, FLOAT, FLOATS, FLOAT16, INT32, INT64, INTS, MOVABLE, NUMERIC,
                   SIGNED, STRING, UINT64, UNSIGNED, Skip, entry, product)
-from wire import INT8, UINT8, Tensor
+from wire import (F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, INT4, INT8, UINT4, UINT8, Tensor)
 
 
 def unary(names, kinds, low=None, high=None, opset=21, **attributes):
@@ -266,8 +266,33 @@ def arange(d):
         d.scalar(kind, v * scale)
 
 
-@entry("Cast CastLike", opset=(13, 19, 21), weight=3)
+EIGHT_BITS = (F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ)
+
+
+def cast_small(d):
+    """Types of eight bits and fewer, from and to what ONNX Runtime has for them."""
+    wide = (FLOAT, FLOAT16, BFLOAT16)
+    if d.opset > 19 and d.chance(0.4):
+        small, wide = d.pick(INT4, UINT4), (FLOAT, FLOAT16, INT8, UINT8, INT32, INT64)
+    else:
+        small = d.pick(EIGHT_BITS)
+        d.maybe("saturate", d.int(0, 1), 0.4)
+    other = d.pick(wide)
+    s = d.shape()
+    if d.chance(0.5):
+        d.input(small, s, const=False)
+        d.attr("to", other)
+    else:
+        low, high = (0, 15) if small == UINT4 else (-8, 7) if small == INT4 else (-700, 700)
+        d.input(other, s, low=max(low, 0) if other == UINT8 else low, high=high,
+                special=False if small in (INT4, UINT4) else None)
+        d.attr("to", small)
+
+
+@entry("Cast CastLike", opset=(13, 19, 21, 23), weight=4)
 def cast(d):
+    if d.op == "Cast" and d.opset >= 19 and d.chance(0.5):
+        return cast_small(d)
     kinds = NUMERIC + (BOOL, BFLOAT16, FLOAT16)
     source, to = d.pick(kinds + (STRING,)), d.pick(kinds + (STRING,))
     if d.op == "CastLike" and d.opset < 15:
