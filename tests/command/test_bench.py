@@ -42,6 +42,26 @@ class Bench(case.Case):
         self.assertIn("GFLOP/s", text)
         self.assertIn("operator", text)
 
+    def test_rewritten_nodes_count_alike(self):
+        # A net whose nodes the cpu provider takes in forms of its own.
+        weights = [m.floats("a", [16, 3, 3, 3], [0.1] * 432),
+                   m.floats("b", [16, 1, 3, 3], [0.1] * 144),
+                   m.floats("c", [16, 8, 2, 2], [0.1] * 512),
+                   m.floats("d", [5, 8, 1, 1], [0.1] * 40)]
+        nodes = [m.node("Conv", ["x", "a"], ["p"], pads=[1, 1, 1, 1]), m.node("Relu", ["p"], ["q"]),
+                 m.node("Conv", ["q", "b"], ["r"], group=16, strides=[2, 2]),
+                 m.node("ConvTranspose", ["r", "c"], ["s"], strides=[2, 2]),
+                 m.node("Conv", ["s", "d"], ["y"])]
+        path = self.file("net.onnx", m.model(m.Graph(
+            nodes, [m.value("x", m.tensor_type(m.FLOAT, [2, 3, 17, 19]))],
+            [m.value("y", m.tensor_type(m.FLOAT, None))], weights)))
+        r = 8 * 9
+        want = 2 * (17 * 19 * 16 * 27 + r * 16 * 9 + r * 16 * 8 * 4 + 4 * r * 5 * 8)
+        self.assertEqual(self.nori("inspect", path, "--json").json()["run"]["macs"], want)
+        for level in "012":
+            got = self.nori("bench", path, "--runs", "1", "--level", level, "--json").json()
+            self.assertEqual(got["macs"], want)
+
     def test_subgraph_nodes_count_every_pass(self):
         w = m.floats("w", [4, 4], [0.0] * 16)
         body = m.Graph([m.node("MatMul", ["s", "w"], ["t"], name="product"),

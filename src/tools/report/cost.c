@@ -76,6 +76,18 @@ static bool count_blocked_conv(counting *c)
            times(&c->macs, y->dims[3]) && times(&c->macs, size);
 }
 
+static bool count_blocked_conv_transpose(counting *c)
+{
+    const nori_tensor *x = in_of(c, 0), *w = in_of(c, 1);
+    int64_t size;
+    if (!x || x->rank < 4 || !kernel_size(w, &size) || w->rank < 1) {
+        return false;
+    }
+    c->macs = x->dims[0];
+    return times(&c->macs, w->dims[0]) && times(&c->macs, x->dims[2]) &&
+           times(&c->macs, x->dims[3]) && times(&c->macs, size);
+}
+
 /* Each input element is spread over a kernel: weights [C, M/group, k...]. */
 static bool count_conv_transpose(counting *c)
 {
@@ -219,6 +231,7 @@ static const struct {
     {"", "DeformConv", count_conv},
     {"com.microsoft", "FusedConv", count_conv},
     {"nori", "BlockedConv", count_blocked_conv},
+    {"nori", "BlockedConvTranspose", count_blocked_conv_transpose},
     {"", "QLinearConv", count_qlinear_conv},
     {"com.microsoft", "QLinearConv", count_qlinear_conv},
     {"", "ConvTranspose", count_conv_transpose},
@@ -247,12 +260,19 @@ static const struct {
     {"com.microsoft", "EmbedLayerNormalization", count_none},
 };
 
-/* Families of operators that multiply: one without a rule is not counted as 0. */
+/* Operators that multiply, by family or, where a provider made them, by name: one without a rule
+ * must not count as 0. */
 static bool multiplies(const nori__node *node)
 {
     static const char *const families[] = {"conv", "gemm", "recurrent", "attention"};
+    static const char *const names[] = {"Conv", "MatMul", "Gemm", "Attention"};
     for (size_t i = 0; node->op && i < NORI__COUNT(families); i++) {
         if (nori__same(node->op->family, families[i])) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < NORI__COUNT(names); i++) {
+        if (strstr(node->op_type, names[i])) {
             return true;
         }
     }
