@@ -86,6 +86,20 @@ static double ms(uint64_t ns)
     return (double)ns / 1e6;
 }
 
+/* The parts of loading and creating, as the library timed them. */
+static void json_phases(const bench *b, cli_json *j)
+{
+    nori_timing t = {.size = sizeof(t)};
+    nori_session_timing(b->session, &t);
+    cli_json_object(j, "phases_ms");
+    cli_json_number(j, "read", ms(t.read_ns), 6);
+    cli_json_number(j, "build", ms(t.build_ns), 6);
+    cli_json_number(j, "infer", ms(t.infer_ns), 6);
+    cli_json_number(j, "optimize", ms(t.optimize_ns), 6);
+    cli_json_number(j, "plan", ms(t.plan_ns), 6);
+    cli_json_end(j);
+}
+
 static void print_json(const bench *b, const nori_memory_stats *m, const nori_cost_total *total,
                        const profile *p)
 {
@@ -93,6 +107,7 @@ static void print_json(const bench *b, const nori_memory_stats *m, const nori_co
     cli_json_begin(&j, stdout);
     cli_json_number(&j, "load_ms", ms(b->load_ns), 6);
     cli_json_number(&j, "create_ms", ms(b->create_ns), 6);
+    json_phases(b, &j);
     cli_json_number(&j, "first_ms", ms(b->first_ns), 6);
     cli_json_number(&j, "min_ms", ms(b->times[0]), 6);
     cli_json_number(&j, "median_ms", quantile_ms(b, 0.5), 6);
@@ -100,6 +115,7 @@ static void print_json(const bench *b, const nori_memory_stats *m, const nori_co
     cli_json_int(&j, "runs", b->runs);
     cli_json_int(&j, "threads", nori_env_threads(b->args->env));
     cli_json_uint(&j, "macs", total->macs);
+    cli_json_uint(&j, "unknown_nodes", total->unknown);
     cli_json_uint(&j, "peak_bytes", nori_peak_memory());
     cli_json_uint(&j, "packed_bytes", m->packed_bytes);
     cli_json_uint(&j, "activation_bytes", m->peak_activation_bytes);
@@ -116,19 +132,25 @@ static void print_text(const bench *b, const nori_memory_stats *m, const nori_co
 {
     char peak[32], packed[32], active[32], macs[32];
     double median = quantile_ms(b, 0.5);
+    nori_timing t = {.size = sizeof(t)};
+    nori_session_timing(b->session, &t);
     cli_bytes_text(nori_peak_memory(), peak, sizeof(peak));
     cli_bytes_text(m->packed_bytes, packed, sizeof(packed));
     cli_bytes_text(m->peak_activation_bytes, active, sizeof(active));
     cli_count_text(total->macs, macs, sizeof(macs));
-    printf("%-12s %10.3f ms\n", "load", ms(b->load_ns));
-    printf("%-12s %10.3f ms\n", "create", ms(b->create_ns));
+    printf("%-12s %10.3f ms: read %.3f, build %.3f\n", "load", ms(b->load_ns), ms(t.read_ns),
+           ms(t.build_ns));
+    printf("%-12s %10.3f ms: infer %.3f, optimize %.3f, plan %.3f\n", "create", ms(b->create_ns),
+           ms(t.infer_ns), ms(t.optimize_ns), ms(t.plan_ns));
     printf("%-12s %10.3f ms\n", "first run", ms(b->first_ns));
     printf("%-12s %10.3f ms min, %.3f median, %.3f p95 (%ld run%s, %d thread%s)\n", "steady",
            ms(b->times[0]), median, quantile_ms(b, 0.95), b->runs, b->runs == 1 ? "" : "s",
            nori_env_threads(b->args->env), nori_env_threads(b->args->env) == 1 ? "" : "s");
     if (total->macs > 0 && median > 0) {
-        printf("%-12s %s MACs a run, %.2f GFLOP/s at the median\n", "work", macs,
+        printf("%-12s %s MACs a run, %.2f GFLOP/s at the median", "work", macs,
                2 * (double)total->macs / median / 1e6);
+        printf(total->unknown > 0 ? ", without %zu nodes whose sizes come out of the run\n" : "\n",
+               total->unknown);
     }
     printf("%-12s %s peak of the process; %s packed weights, %s activations\n", "memory", peak,
            packed, active);

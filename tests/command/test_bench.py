@@ -15,13 +15,19 @@ class Bench(case.Case):
         self.assertLessEqual(got["min_ms"], got["median_ms"])
         self.assertLessEqual(got["median_ms"], got["p95_ms"])
         self.assertGreater(got["first_ms"], 0)
+        phases = got["phases_ms"]
+        self.assertEqual(list(phases), ["read", "build", "infer", "optimize", "plan"])
+        self.assertTrue(all(v > 0 for v in phases.values()))
+        self.assertLessEqual(phases["read"] + phases["build"], got["load_ms"])
+        self.assertLessEqual(phases["infer"] + phases["optimize"] + phases["plan"],
+                             got["create_ms"])
         self.assertEqual((got["runs"], got["threads"]), (7, 1))
         self.assertEqual(got["macs"], 7344000)
         self.assertGreater(got["peak_bytes"], got["packed_bytes"])
         r = self.nori("bench", DIGITS, "--runs", "3")
         self.assertEqual(r.err, "")  # progress is for terminals
         text = r.out
-        for word in ("load", "create", "first run", "steady", "memory", "CPU", "7.34 M MACs"):
+        for word in ("load", "read", "infer", "optimize", "plan", "create", "first run", "steady", "memory", "CPU", "7.34 M MACs"):
             self.assertIn(word, text)
         self.nori("bench", DIGITS, "--runs", "0", code=2)
         self.nori("bench", DIGITS, "--rounds", "9", code=2)
