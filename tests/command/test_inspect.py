@@ -48,6 +48,23 @@ class Inspect(case.Case):
                           extra_inputs=["w", "r"], hidden_size=6, direction="bidirectional")
         self.assertEqual(self.macs(data), 9 * 3 * (240 + 288))
 
+    def test_macs_of_attention(self):
+        def value(name, dims):
+            return m.value(name, m.tensor_type(m.FLOAT, dims))
+        # 2 items, 3 heads of 4 for queries and 5 for values, 6 queries, 7 keys.
+        standard = m.model(m.Graph(
+            [m.node("Attention", ["q", "k", "v"], ["y"])],
+            [value("q", [2, 3, 6, 4]), value("k", [2, 3, 7, 4]), value("v", [2, 3, 7, 5])],
+            [value("y", None)]), opset=23)
+        self.assertEqual(self.macs(standard), 2 * 3 * 6 * 7 * (4 + 5))
+        # com.microsoft: 8 wide, projected to 3 x 8 first; 5 positions.
+        w = m.floats("w", [8, 24], [0.0] * 192)
+        b = m.floats("b", [24], [0.0] * 24)
+        older = m.model(m.Graph(
+            [m.node("Attention", ["x", "w", "b"], ["y"], domain="com.microsoft", num_heads=2)],
+            [value("x", [2, 5, 8])], [value("y", None)], [w, b]), opsets=[("com.microsoft", 1)])
+        self.assertEqual(self.macs(older), 2 * 5 * 192 + 2 * 5 * 5 * (8 + 8))
+
     def test_subgraphs_are_counted_for_one_pass(self):
         w = m.floats("w", [4, 4], [0.0] * 16)
         body = m.Graph([m.node("MatMul", ["s", "w"], ["t"], name="product"),

@@ -190,9 +190,10 @@ static bool count_attention(counting *c)
 }
 
 /* com.microsoft: input [batch, seq, in] is first projected by weights [in, 3 * hidden]. */
-static bool count_ms_attention(counting *c)
+static bool projected(counting *c, uint32_t past_at)
 {
-    const nori_tensor *x = in_of(c, 0), *w = in_of(c, 1), *past = in_of(c, 4), *y = out_of(c, 0);
+    const nori_tensor *x = in_of(c, 0), *w = in_of(c, 1), *past = in_of(c, past_at);
+    const nori_tensor *y = out_of(c, 0);
     if (!x || !w || !y || x->rank != 3 || y->rank != 3 || w->rank != 2 ||
         (past && past->rank != 5)) {
         return false;
@@ -203,6 +204,27 @@ static bool count_ms_attention(counting *c)
     }
     int64_t keys = x->dims[1] + (past ? past->dims[3] : 0);
     return attend(c, x->dims[0], x->dims[1], keys, w->dims[1] - y->dims[2]);
+}
+
+static bool count_ms_attention(counting *c)
+{
+    return projected(c, 4);
+}
+
+static bool count_q_attention(counting *c)
+{
+    return projected(c, 8);
+}
+
+/* com.microsoft: result [batch, seq, width], present keys [batch, heads, positions, size]; where a
+ * cache has room for more positions than are used, all of it is counted. */
+static bool count_group_query(counting *c)
+{
+    const nori_tensor *y = out_of(c, 0), *present = out_of(c, 1);
+    if (!y || !present || y->rank != 3 || present->rank != 4) {
+        return false;
+    }
+    return attend(c, y->dims[0], y->dims[1], present->dims[2], 2 * y->dims[2]);
 }
 
 /* com.microsoft: query, key and value are [batch, seq, width] of their own. */
@@ -252,7 +274,9 @@ static const struct {
     {"", "LSTM", count_recurrent},
     {"", "Attention", count_attention},
     {"com.microsoft", "Attention", count_ms_attention},
+    {"com.microsoft", "QAttention", count_q_attention},
     {"com.microsoft", "MultiHeadAttention", count_multi_head},
+    {"com.microsoft", "GroupQueryAttention", count_group_query},
     {"", "Col2Im", count_none},
     {"", "Det", count_none},
     {"", "RotaryEmbedding", count_none},
