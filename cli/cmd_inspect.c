@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "inspect.h"
+#include "inspect_providers.h"
 
 static const cli_option options[] = {
     {"--nodes", NULL, "every node, a line each: operator, results, MACs"},
     {"--node", "NAME", "one node, by name, output or path: all there is to know"},
     {"--graph", "dot", "the graph for Graphviz"},
+    {"--providers", "LIST", "how the graph would be split over these, before anything runs"},
     CLI_PROVIDER_OPTIONS,
     CLI_DIM_OPTION,
     CLI_LOAD_OPTIONS,
@@ -228,9 +230,12 @@ static int run(cli_args *args)
 {
     inspect in = {.args = args};
     const char *graph = cli_value(args, "--graph");
-    int asked = (graph != NULL) + cli_has(args, "--node") + cli_has(args, "--nodes");
+    const char *providers = cli_value(args, "--providers");
+    int asked = (graph != NULL) + cli_has(args, "--node") + cli_has(args, "--nodes") +
+                (providers != NULL);
     if (args->count > 1 || asked > 1) {
-        return cli_usage(args, asked > 1 ? "one of --graph, --node and --nodes was expected"
+        return cli_usage(args, asked > 1 ? "one of --graph, --node, --nodes and --providers was "
+                                           "expected"
                                          : "one model file was expected");
     }
     if (graph && (strcmp(graph, "dot") != 0 || args->json)) {
@@ -238,6 +243,11 @@ static int run(cli_args *args)
                                           : "--graph: dot was expected");
     }
     int code = cli_load(args, &in.model);
+    if (code == EXIT_YES && providers) {
+        code = cli_inspect_providers(args, in.model, providers);
+        nori_model_free(in.model);
+        return code;
+    }
     if (code == EXIT_YES) {
         walk(&in, nori_model_graph(in.model));
         code = estimate(&in);
@@ -263,4 +273,5 @@ const cli_verb cli_inspect = {
     "nodes, operators, weights, inputs and outputs, MACs and memory of a model", options, run,
     "  nori inspect model.onnx --dim batch=8\n"
     "  nori inspect model.onnx --node Conv_0\n"
+    "  nori inspect model.onnx --providers ort:cuda,cpu\n"
     "  nori inspect model.onnx --graph dot | dot -Tsvg > graph.svg\n"};

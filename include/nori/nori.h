@@ -270,6 +270,8 @@ typedef struct nori_session_options {
     const int64_t *dim_values;    /* ... to these sizes */
     size_t dim_count;
     uint64_t max_bytes;     /* cap for one run's activations; 0: no cap */
+    int split_only;         /* 1: only decide who would run what (provider.h tells); such a session
+                               compiles nothing and cannot run */
     int profile;            /* 1: each node of each run is timed, see tools.h */
     /* May be NULL. Called by the running thread with every value a node has just made (inner ones
      * and those of subgraphs too), under its name in the compiled copy: at level 0 the model's own

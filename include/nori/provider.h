@@ -305,8 +305,7 @@ typedef struct nori_provider {
     const nori_kernel *(*kernel)(void *self, const nori_node *node);
     nori_status (*describe)(void *self, nori_provider_info *info, nori_error *error);
     /* For the first provider of a session: the model as its file has it, before any rewriting. */
-    nori_status (*claim_model)(void *self, const nori_part *model, nori_claim *claim,
-                               nori_error *error);
+    nori_status (*claim_model)(void *self, nori_part *model, nori_claim *claim, nori_error *error);
     /* For each node of the standard graph: after the standard rewrites, before any provider's own.
      * Newest form of the operator, types inferred as far as they can be. */
     nori_status (*claim)(void *self, const nori_node *node, nori_claim *claim, nori_error *error);
@@ -320,6 +319,48 @@ typedef struct nori_provider {
 
 /* Built-in providers, NULL past the last. */
 NORI_API const nori_provider *nori_provider_at(size_t index);
+/* ---- the split over providers ------------------------------------------------------------ */
+
+/* A set of nodes that could run as one part of a provider, given to it or not. Times are
+ * estimates (nanoseconds a run), sizes not known count as 1. Text lives as long as the session. */
+typedef struct nori_part_info {
+    size_t size; /* sizeof, set by the caller */
+    const char *provider;
+    size_t node_count;
+    const nori_node *first; /* of its nodes */
+    int whole;              /* 1: the model as its file has it; nothing is estimated */
+    int given;
+    const char *why;        /* not given: the reason; else "" */
+    double base_ns;         /* what nori would take on its own */
+    double cost_ns, copy_ns, launch_ns; /* what the provider takes */
+    size_t in_count, out_count;         /* tensors that are copied */
+    uint64_t in_bytes, out_bytes;
+} nori_part_info;
+/* 0 past the last. */
+NORI_API int nori_session_part(const nori_session *session, size_t index, nori_part_info *info);
+
+/* A node that keeps two parts of one provider from being one. */
+typedef struct nori_splitter_info {
+    size_t size; /* sizeof, set by the caller */
+    const nori_node *node;
+    const char *provider;
+    size_t before, after; /* parts, by index */
+    const char *reason;   /* why the provider does not have it */
+    const char *advice;   /* what would join the parts */
+} nori_splitter_info;
+NORI_API int nori_session_splitter(const nori_session *session, size_t index,
+                                   nori_splitter_info *info);
+
+/* Which provider runs a node of the compiled model, those inside parts and subgraphs included.
+ * part: index of its part, or SIZE_MAX. */
+typedef struct nori_node_info {
+    size_t size; /* sizeof, set by the caller */
+    const nori_node *node;
+    const char *provider;
+    size_t part;
+} nori_node_info;
+NORI_API int nori_session_node(const nori_session *session, size_t index, nori_node_info *info);
+
 /* Providers a session has open, first choice first; 0 past the last. engine is "" or says library
  * and version. */
 NORI_API int nori_session_provider(const nori_session *session, size_t index, const char **label,

@@ -186,6 +186,17 @@ nori_status nori__ir_build(const nori_allocator *a, const nori__pb_model *pb,
  * the file's own bytes are written. */
 nori_status nori__ir_to_pb(const nori__ir *ir, nori__arena *arena, nori__pb_model **model,
                            nori_error *err);
+/* Some nodes of one graph as a model of their own: in and out are its inputs and outputs, with the
+ * types now known; constants the nodes read become its initializers. */
+typedef struct nori__subset {
+    nori__node *const *nodes; /* in order */
+    nori__value *const *in, *const *out;
+    size_t n_nodes, n_in, n_out;
+    const nori__opset *opsets; /* under which the nodes mean what they mean */
+    size_t n_opsets;
+} nori__subset;
+nori_status nori__subset_to_pb(const nori__ir *ir, const nori__subset *subset, nori__arena *arena,
+                               nori__pb_model **model, nori_error *err);
 /* copy.c: deep copy of the structure; tensors are shared (retained). pb pointers are kept. */
 nori_status nori__ir_copy(const nori__ir *from, nori__ir **ir, nori_error *err);
 void nori__ir_free(nori__ir *ir); /* NULL is fine */
@@ -225,6 +236,13 @@ nori_status nori__graph_inline(nori__cloner *cloner, nori__node *at, const nori_
                                nori_error *err);
 nori_status nori__ir_warn(nori__ir *ir, const char *fmt, ...) NORI__PRINTF(2, 3);
 int64_t nori__ir_opset(const nori__ir *ir, const char *domain); /* 0: not imported */
+
+/* reads.c: calls fn for every value of the node's own graph that it reads, those its subgraphs
+ * read included; a value may come more than once. Stops and gives false when fn does. */
+typedef bool (*nori__read_fn)(void *user, nori__value *v);
+bool nori__node_reads(nori__node *node, nori__read_fn fn, void *user);
+/* order.c: brings every graph of the ir into topological order, after nodes were moved. */
+nori_status nori__ir_order(nori__ir *ir, nori_error *err);
 
 /* verify.c: whether uses, producers, links, scopes and order are as they must be. INTERNAL with
  * what is wrong: for tests and debug builds, after an edit. */

@@ -65,11 +65,14 @@ typedef struct nori__packer {
 void *nori__pack_room(nori__packer *p, size_t count, size_t size);
 /* A declaration: the file's own where there is one, else what is known of the value. */
 void nori__value_to_pb(nori__packer *p, const nori__value *v, nori__pb_value *pb);
+void nori__declare_to_pb(nori__packer *p, const nori__value *v, const nori__type *type,
+                         nori__pb_value *pb);
 void nori__tensor_to_pb(nori__packer *p, const nori_tensor *t, nori__str name,
                         nori__pb_tensor *pb);
 /* The message a tensor came from, whose content is still the tensor's. */
 void nori__tensor_again(const nori__pb_tensor *from, const nori_tensor *t, nori__pb_tensor *pb);
 void nori__attr_to_pb(nori__packer *p, const nori__attr *a, nori__pb_attr *pb);
+void nori__node_to_pb(nori__packer *p, const nori__node *n, nori__pb_node *pb);
 nori__pb_graph *nori__graph_to_pb(nori__packer *p, const nori__graph *g); /* NULL: see ok */
 
 /* ---- order.c ---- */

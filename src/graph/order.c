@@ -163,3 +163,8 @@ nori_status nori__graphs_order(nori__graph *first, const nori_allocator *a, uint
     nori__arena_free(&arena);
     return status;
 }
+
+nori_status nori__ir_order(nori__ir *ir, nori_error *err)
+{
+    return nori__graphs_order(ir->main, ir->allocator, 0, ir->node_count, err);
+}

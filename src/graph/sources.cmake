@@ -7,9 +7,11 @@ nori_sources(
     element.c
     ir.c
     order.c
+    reads.c
     tensor.c
     tensor_pb.c
     to_pb.c
+    to_pb_subset.c
     to_pb_item.c
     verify.c
     view.c

@@ -17,7 +17,7 @@ static nori__str *names_to_pb(nori__packer *p, nori__value *const *values, size_
     return list;
 }
 
-static void node_to_pb(nori__packer *p, const nori__node *n, nori__pb_node *pb)
+void nori__node_to_pb(nori__packer *p, const nori__node *n, nori__pb_node *pb)
 {
     if (n->pb) {
         *pb = *n->pb;
@@ -190,7 +190,7 @@ nori__pb_graph *nori__graph_to_pb(nori__packer *p, const nori__graph *g)
     nori__pb_node *nodes = nori__pack_room(p, g->node_count, sizeof(*nodes));
     size_t n = 0;
     for (const nori__node *node = g->first; p->ok && node; node = node->next) {
-        node_to_pb(p, node, &nodes[n++]);
+        nori__node_to_pb(p, node, &nodes[n++]);
     }
     pb->nodes.items = nodes;
     pb->nodes.count = n;

@@ -54,7 +54,12 @@ void nori__value_to_pb(nori__packer *p, const nori__value *v, nori__pb_value *pb
         *pb = *v->pb;
         return;
     }
-    const nori__type *type = v->declared.kind != NORI_KIND_UNKNOWN ? &v->declared : &v->type;
+    nori__declare_to_pb(p, v, v->declared.kind != NORI_KIND_UNKNOWN ? &v->declared : &v->type, pb);
+}
+
+void nori__declare_to_pb(nori__packer *p, const nori__value *v, const nori__type *type,
+                         nori__pb_value *pb)
+{
     pb->name = nori__str_of(v->name);
     pb->type = type->kind != NORI_KIND_UNKNOWN ? type_to_pb(p, type) : NULL;
 }

@@ -1,6 +1,12 @@
 nori_sources(
+    cost.c
     layout.c
     offsets.c
     part.c
+    part_infer.c
+    part_opsets.c
+    partition.c
+    partition_groups.c
+    partition_report.c
     plan.c
 )

@@ -145,6 +145,9 @@ static nori_status prepare_late(nori__frame *f, const nori__step *step, nori_cal
             dims[d] = out[i].dims[d].value;
             known = dims[d] >= 0;
         }
+        if (!known && (op->flags & NORI__OP_LATE_ALLOC)) {
+            continue;
+        }
         if (!known) {
             return nori__fail(call->err, NORI_ERROR_INTERNAL,
                               "the shape of output %u cannot be told", i);

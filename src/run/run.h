@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "plan/part.h"
+#include "plan/partition.h"
 #include "platform/env.h"
 #include "providers/providers.h"
 
@@ -96,7 +97,10 @@ struct nori_session {
     const nori__step **steps; /* by step id, those of subgraphs among them */
     nori__opened *providers;
     size_t n_providers;
-    nori__vec parts;        /* nori_part *: what execution providers have compiled */
+    nori__vec parts;        /* nori_part *: made for execution providers */
+    nori__split split;      /* who was to get what */
+    nori_node_info *nodes;  /* who runs what */
+    size_t n_nodes;
     const char *model_file; /* the model as it is, or NULL */
     nori_value_info *inputs, *outputs;
     size_t n_inputs, n_outputs;
@@ -116,6 +120,11 @@ struct nori_session {
  * and the graph is one node now. */
 nori_status nori__give_model(nori_session *s, const nori_session_options *o, bool *whole,
                              nori_error *err);
+
+/* Splits the graph over the providers and compiles the parts given away (parts.c). */
+nori_status nori__give_parts(nori_session *s, const nori_session_options *o, nori_error *err);
+/* Notes who runs what, when all is planned (or, split only, decided); session_nodes.c. */
+nori_status nori__note_nodes(nori_session *s, nori_error *err);
 
 /* Checks what a caller feeds against the declared inputs. */
 nori_status nori__check_inputs(const nori_session *session, const nori_tensor *const *inputs,

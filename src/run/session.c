@@ -128,6 +128,7 @@ static nori_status build_plan(nori_session *s, const nori_session_options *o, no
         return nori__no_memory(err);
     }
     index_steps(s, s->plan);
+    NORI__TRY(nori__note_nodes(s, err));
     if (o->profile) {
         s->times = nori__arena_array(&s->arena, (size_t)s->n_step_ids + 1, sizeof(*s->times));
         if (!s->times) {
@@ -159,7 +160,7 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
     NORI__TRY(nori__give_model(s, o, &whole, err));
     if (whole) {
         NORI__TRY(describe(s, err));
-        return build_plan(s, o, err);
+        return o->split_only ? nori__note_nodes(s, err) : build_plan(s, o, err);
     }
     NORI__TRY(nori__require_supported(s->ir, err));
     NORI__TRY(nori__inline_functions(s->ir, err));
@@ -169,6 +170,10 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
     uint64_t inferred = nori__now_ns();
     s->timing.infer_ns = inferred - start;
     NORI__TRY(nori__passes_run(s->ir, o->level, err));
+    NORI__TRY(nori__give_parts(s, o, err));
+    if (o->split_only) {
+        return nori__note_nodes(s, err);
+    }
     for (size_t i = 0; o->level >= 2 && i < s->n_providers; i++) {
         const nori__builtin *b = s->providers[i].builtin;
         if (b && b->rewrite) {
@@ -205,6 +210,8 @@ nori_status nori_session_create(const nori_model *model, const nori_session_opti
     nori__arena_init(&s->arena, a);
     pthread_mutex_init(&s->lock, NULL);
     nori__vec_init(&s->parts, a);
+    nori__vec_init(&s->split.islands, a);
+    nori__vec_init(&s->split.splitters, a);
     s->model_file = model->source->path[0] && !model->changed ? model->source->path : NULL;
     nori_status status = compile(s, &o, model, err);
     if (status != NORI_OK) {
@@ -238,6 +245,7 @@ void nori_session_free(nori_session *s)
         nori__part_free(s->parts.items[i]);
     }
     nori__vec_free(&s->parts);
+    nori__split_free(&s->split);
     for (size_t i = 0; i < s->n_providers; i++) {
         nori__provider_close(&s->providers[i]);
     }
@@ -316,6 +324,9 @@ nori_status nori_session_run(nori_session *s, const nori_tensor *const *inputs, 
     if (n_outputs != s->n_outputs) {
         return nori__fail(err, NORI_ERROR_ARGUMENT, "%zu outputs were asked for, the model has %zu",
                           n_outputs, s->n_outputs);
+    }
+    if (!s->plan) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT, "the session was made to split only: it cannot run");
     }
     NORI__TRY(nori__check_inputs(s, inputs, n_inputs, err));
     const nori_tensor *few[16], **all = few;

@@ -7,4 +7,5 @@ nori_sources(
     parts.c
     session.c
     session_info.c
+    session_nodes.c
 )

@@ -5,6 +5,7 @@
 #ifndef NORI_PROVIDERS_ORT_ORT_H
 #define NORI_PROVIDERS_ORT_ORT_H
 
+#include "plan/part.h"
 #include "providers/providers.h"
 
 typedef struct ort_status ort_status; /* NULL: fine */
@@ -123,6 +124,7 @@ typedef struct ort_self {
     ort_env *env;
     ort_memory *memory;
     int threads, level;
+    bool parts_only;
     char *text; /* the options, cut into the strings below; text_size bytes */
     size_t text_size;
     const char *keys[ORT_MAX_OPTIONS], *values[ORT_MAX_OPTIONS]; /* for the engine */
@@ -130,6 +132,9 @@ typedef struct ort_self {
     const char *config_keys[ORT_MAX_OPTIONS], *config_values[ORT_MAX_OPTIONS]; /* "session...." */
     size_t n_config;
     nori_device device;
+    ort_session *model_session; /* made when the model was claimed, for compiling it */
+    nori__arena arena;
+    nori__map verdicts;         /* kind of node -> const char *: "" or why it is not taken */
 } ort_self;
 
 /* ort_library.c. path NULL: $NORI_ORT_LIBRARY, then the usual names. */
@@ -145,6 +150,13 @@ nori_status nori__ort_options(const nori_provider_open *how, ort_self *self, con
 nori_status nori__ort_has_engine(const ort_self *self, nori_error *err);
 nori_status nori__ort_session_options(const ort_self *self, const nori_part *part,
                                       ort_session_options **options, nori_error *err);
+
+/* A session for a part; UNSUPPORTED with ONNX Runtime's words. */
+nori_status nori__ort_session(const ort_self *self, nori_part *part, ort_session **session,
+                              nori_error *err);
+
+/* ort_claim.c */
+nori_status nori__ort_claim(void *self, const nori_node *node, nori_claim *claim, nori_error *err);
 
 /* ort_value.c. Tensors go in over nori's memory; what comes out is wrapped where it lies. */
 nori_status nori__ort_value_in(const ort_self *self, const nori_tensor *t, ort_value **value,

@@ -51,6 +51,10 @@ static nori_status take_option(ort_self *self, char *key, char *value, const cha
         *lib = value;
         return NORI_OK;
     }
+    if (nori__same(key, "whole")) { /* 0: parts only, also where all nodes are taken */
+        self->parts_only = nori__same(value, "0");
+        return NORI_OK;
+    }
     bool config = strchr(key, '.') != NULL;
     if (nori__same(key, "spin")) {
         key = (char *)(uintptr_t) "session.intra_op.allow_spinning";
@@ -58,8 +62,8 @@ static nori_status take_option(ort_self *self, char *key, char *value, const cha
     }
     if (!config && nori__same(self->engine->name, "cpu")) {
         nori_status s = nori__fail(err, NORI_ERROR_ARGUMENT, "ort:cpu has no option \"%s\"", key);
-        nori__hint(err, "there are lib=PATH, spin=0 or 1, and session options by their full name, "
-                        "as session.set_denormal_as_zero=1");
+        nori__hint(err, "there are lib=PATH, spin=0 or 1, whole=0 or 1, and session options by their "
+                        "full name, as session.set_denormal_as_zero=1");
         return s;
     }
     size_t *n = config ? &self->n_config : &self->n_options;

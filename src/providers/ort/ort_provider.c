@@ -6,12 +6,17 @@
 static void ort_close(void *user)
 {
     ort_self *self = user;
+    if (self->model_session) {
+        self->library.api.ReleaseSession(self->model_session);
+    }
     if (self->memory) {
         self->library.api.ReleaseMemoryInfo(self->memory);
     }
     if (self->env) {
         self->library.api.ReleaseEnv(self->env);
     }
+    nori__map_free(&self->verdicts);
+    nori__arena_free(&self->arena);
     nori__release(&nori__malloc, self->text, self->text_size);
     nori__release(&nori__malloc, self, sizeof(*self));
 }
@@ -39,6 +44,8 @@ static nori_status ort_open(const nori_provider_open *how, void **user, nori_err
     if (!self) {
         return nori__no_memory(err);
     }
+    nori__arena_init(&self->arena, &nori__malloc);
+    nori__map_init(&self->verdicts, &nori__malloc);
     nori_status status = start(self, how, err);
     if (status != NORI_OK) {
         ort_close(self);
@@ -109,8 +116,8 @@ static nori_status take_names(ort_part *p, nori_error *err)
     return NORI_OK;
 }
 
-static nori_status create_session(ort_self *self, nori_part *part, ort_session **session,
-                                  nori_error *err)
+nori_status nori__ort_session(const ort_self *self, nori_part *part, ort_session **session,
+                              nori_error *err)
 {
     const ort_api *api = &self->library.api;
     const char *file = nori_part_file(part);
@@ -135,8 +142,12 @@ static nori_status ort_compile(void *user, nori_part *part, void **compiled, nor
     }
     p->part = part;
     nori_status status = take_names(p, err);
-    if (status == NORI_OK) {
-        status = create_session(user, part, &p->session, err);
+    ort_self *self = user;
+    if (status == NORI_OK && nori_part_is_model(part) && self->model_session) {
+        p->session = self->model_session;
+        self->model_session = NULL;
+    } else if (status == NORI_OK) {
+        status = nori__ort_session(self, part, &p->session, err);
     }
     if (status != NORI_OK) {
         ort_free_part(user, p);
@@ -161,8 +172,9 @@ static nori_status feed_inputs(ort_self *self, const ort_part *p, nori_call *cal
     for (size_t i = 0; i < p->n_in; i++) {
         const nori_tensor *t = nori_call_input(call, i);
         ort_value *v = NULL;
-        if (!t || t == nori_value_initializer(nori_part_input(p->part, i))) {
-            continue; /* the default, which the session has */
+        bool own = nori_part_is_model(p->part); /* it has the defaults of its inputs */
+        if (!t || (own && t == nori_value_initializer(nori_part_input(p->part, i)))) {
+            continue;
         }
         NORI__TRY(nori__ort_value_in(self, t, &v, nori_call_error(call)));
         f->names[f->n_in] = p->in_names[i];
@@ -233,14 +245,23 @@ static nori_status ort_run(void *user, void *compiled, nori_call *call)
     return status;
 }
 
-static nori_status ort_claim_model(void *user, const nori_part *model, nori_claim *claim,
-                                   nori_error *err)
+/* Only making a session tells; compiling then takes it. */
+static nori_status ort_claim_model(void *user, nori_part *model, nori_claim *claim, nori_error *err)
 {
-    (void)user;
-    (void)model;
-    (void)err;
-    claim->taken = 1; /* whether it can is for compiling to find out */
-    return NORI_OK;
+    ort_self *self = user;
+    nori_error why = {0};
+    if (self->parts_only) {
+        snprintf(claim->reason, sizeof(claim->reason), "whole=0 was asked for");
+        return NORI_OK;
+    }
+    nori_status status = nori__ort_session(self, model, &self->model_session, &why);
+    claim->taken = status == NORI_OK;
+    if (status == NORI_ERROR_UNSUPPORTED) {
+        snprintf(claim->reason, sizeof(claim->reason), "%.*s", (int)sizeof(claim->reason) - 1,
+                 why.message);
+        return NORI_OK;
+    }
+    return status == NORI_OK ? NORI_OK : nori__fail(err, status, "%s", why.message);
 }
 
 const nori_provider nori__ort_provider = {
@@ -252,6 +273,7 @@ const nori_provider nori__ort_provider = {
     .close = ort_close,
     .describe = ort_describe,
     .claim_model = ort_claim_model,
+    .claim = nori__ort_claim,
     .compile = ort_compile,
     .run = ort_run,
     .free_part = ort_free_part,

@@ -1,4 +1,5 @@
 nori_sources(
+    ort_claim.c
     ort_library.c
     ort_options.c
     ort_provider.c

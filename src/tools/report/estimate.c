@@ -3,7 +3,7 @@
  * from shapes alone. */
 #include "nori/tools.h"
 #include "run/run.h"
-#include "tools/report/cost.h"
+#include "plan/cost.h"
 
 struct nori_costs {
     const nori_allocator *allocator;

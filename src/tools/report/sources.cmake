@@ -1,6 +1,5 @@
 nori_sources(
     capability.c
-    cost.c
     estimate.c
     report.c
 )

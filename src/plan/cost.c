@@ -2,7 +2,8 @@
  *
  * Counted is what the plain definition of the operator does: padding counts as data, Winograd and
  * other short cuts do not lower the number, so that it means the same for every kernel. */
-#include "tools/report/cost.h"
+#include "plan/cost.h"
+#include "plan/partition.h"
 
 #include "ops/einsum.h"
 
@@ -316,4 +317,61 @@ bool nori__cost_macs(const nori__node *node, const nori_tensor *const *in, uint3
         }
     }
     return !multiplies(node);
+}
+
+/* ---- time ---- */
+
+/* One thread of a small machine; what counts is how nodes compare with each other and with copies. */
+#define NS_PER_MAC 0.04
+#define NS_PER_BYTE 0.1
+#define NS_PER_NODE 500.0
+#define MOST_SHAPES 16 /* of inputs and of outputs that are looked at */
+
+uint64_t nori__cost_bytes(const nori__value *v)
+{
+    uint64_t bits = v->type.elem ? nori_type_bits((nori_type)v->type.elem) : 32;
+    double count = bits ? (double)bits / 8 : 16; /* strings */
+    for (int d = 0; d < v->type.rank; d++) {
+        count *= v->type.dims[d].value >= 0 ? (double)v->type.dims[d].value : 1;
+    }
+    return count < 1e18 ? (uint64_t)count : (uint64_t)1e18;
+}
+
+/* A header of the value's type and shape; NULL: nothing is known. */
+static const nori_tensor *shape_of(const nori__value *v, nori_tensor *room)
+{
+    int64_t dims[NORI_MAX_RANK];
+    if (!v || v->type.kind != NORI_KIND_TENSOR || v->type.rank < 0 || !v->type.elem) {
+        return NULL;
+    }
+    for (int d = 0; d < v->type.rank; d++) {
+        dims[d] = v->type.dims[d].value >= 0 ? v->type.dims[d].value : 1;
+    }
+    room->kind = NORI_KIND_TENSOR;
+    return nori__tensor_reshape(room, (nori_type)v->type.elem, v->type.rank, dims) ? room : NULL;
+}
+
+double nori__cost_ns(const nori__node *node)
+{
+    nori_tensor room[2 * MOST_SHAPES];
+    const nori_tensor *in[MOST_SHAPES] = {NULL}, *out[MOST_SHAPES] = {NULL};
+    uint32_t n_in = node->input_count < MOST_SHAPES ? node->input_count : MOST_SHAPES;
+    uint32_t n_out = node->output_count < MOST_SHAPES ? node->output_count : MOST_SHAPES;
+    double bytes = 0;
+    uint64_t macs = 0;
+    memset(room, 0, sizeof(room));
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (i < n_in) {
+            in[i] = shape_of(node->inputs[i], &room[i]);
+        }
+        bytes += node->inputs[i] ? (double)nori__cost_bytes(node->inputs[i]) : 0;
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (i < n_out) {
+            out[i] = shape_of(node->outputs[i], &room[MOST_SHAPES + i]);
+        }
+        bytes += node->outputs[i] ? (double)nori__cost_bytes(node->outputs[i]) : 0;
+    }
+    nori__cost_macs(node, in, n_in, out, n_out, &macs);
+    return NS_PER_NODE + NS_PER_MAC * (double)macs + NS_PER_BYTE * bytes;
 }

@@ -1,6 +1,6 @@
 /* cost.h: multiply-accumulates of one node, from the shapes of what goes in and out. */
-#ifndef NORI_TOOLS_REPORT_COST_H
-#define NORI_TOOLS_REPORT_COST_H
+#ifndef NORI_PLAN_COST_H
+#define NORI_PLAN_COST_H
 
 #include "ops/op.h"
 

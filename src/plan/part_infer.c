@@ -1,0 +1,90 @@
+/* part_infer.c: what comes out of a part, told by inference through its nodes, for whole graphs
+ * (sizes may be names) and for one layout (all sizes known) alike. */
+#include "plan/part.h"
+
+static void unknown(nori__shape *s)
+{
+    memset(s, 0, offsetof(nori__shape, dims));
+    s->rank = -1;
+    s->of = NULL;
+    s->tensor = NULL;
+    s->data_count = -1;
+}
+
+static uint32_t widest(const nori_part *p)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        uint32_t count = p->nodes[i]->input_count + p->nodes[i]->output_count;
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+static nori_status infer_node(const nori_part *p, uint32_t at, nori__shape *shapes,
+                              nori__shape *room, nori__infer *outer)
+{
+    const nori__node *node = p->nodes[at];
+    const uint32_t *numbers = p->node_values[at];
+    nori__shape *out = room + node->input_count;
+    if (!node->op) {
+        return NORI_OK; /* a custom operator: the part's provider says what comes out */
+    }
+    for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
+        if (i < node->input_count && numbers[i] != UINT32_MAX) {
+            room[i] = shapes[numbers[i]];
+        } else {
+            unknown(&room[i]);
+        }
+    }
+    nori__infer c = {.node = node, .in = room, .out = out, .arena = outer->arena,
+                     .err = outer->err};
+    nori_status status = node->op->infer(&c);
+    if (status != NORI_OK) {
+        char path[256];
+        nori__node_path(node, path, sizeof(path));
+        nori__where(outer->err, "%s", path);
+        return status;
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        if (numbers[node->input_count + i] != UINT32_MAX) {
+            shapes[numbers[node->input_count + i]] = out[i];
+        }
+    }
+    return NORI_OK;
+}
+
+nori_status nori__part_infer(nori__infer *c)
+{
+    const nori_part *p = c->node->part;
+    size_t count, bytes, room = widest(p);
+    nori__shape *shapes = NULL;
+    if (nori__add_size(p->n_values, room + 1, &count) &&
+        nori__mul_size(count, sizeof(*shapes), &bytes)) {
+        shapes = nori__alloc(p->a, bytes);
+    }
+    if (!shapes) {
+        return nori__no_memory(c->err);
+    }
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        const nori_tensor *t = nori__value_const(p->values[i]);
+        unknown(&shapes[i]);
+        if (t) {
+            nori__shape_of_tensor(&shapes[i], t, true);
+        }
+    }
+    for (uint32_t i = 0, k = 0; i < p->n_in && k < p->n_values; k++) {
+        if (p->values[k] == p->in[i]) { /* both in order of first sight */
+            shapes[k] = c->in[i++];
+        }
+    }
+    nori_status status = NORI_OK;
+    for (uint32_t i = 0; i < p->n_nodes && status == NORI_OK; i++) {
+        status = infer_node(p, i, shapes, shapes + p->n_values, c);
+    }
+    for (uint32_t i = 0; i < p->n_out && status == NORI_OK; i++) {
+        c->out[i] = shapes[p->out_values[i]];
+    }
+    nori__release(p->a, shapes, bytes);
+    return status;
+}

@@ -1,0 +1,126 @@
+/* fake_provider.c: the example provider with knobs, for tests of the split over providers:
+ *     copy=NS,launch=NS,cost=NS   what things cost (cost: of each node)
+ *     static=1                    only nodes of known sizes
+ *     low=N,high=M                the range of a dimension named "N"
+ *     serial=1                    nori takes turns; two runs at once are an error
+ *     refuse=1                    claims, but compiles nothing
+ *     broken=1                    compiling fails outright
+ *     whole=1                     takes the whole model
+ */
+#include <stdatomic.h>
+
+#define nori_provider_entry example_entry
+#include "../examples/provider/elementwise.c"
+#undef nori_provider_entry
+
+typedef struct fake {
+    double copy, launch, cost, fixed, low, high, serial, refuse, broken, whole;
+    nori_dim_range range;
+    atomic_int running;
+} fake;
+
+static nori_status fake_open(const nori_provider_open *how, void **self, nori_error *err)
+{
+    fake *f = calloc(1, sizeof(*f));
+    const char *names[] = {"copy", "launch", "cost", "static", "low", "high", "serial", "refuse",
+                           "broken", "whole"};
+    if (!f) {
+        return fail(err, NORI_ERROR_MEMORY, "out of memory", "");
+    }
+    double *const values[] = {&f->copy, &f->launch, &f->cost, &f->fixed, &f->low, &f->high,
+                              &f->serial, &f->refuse, &f->broken, &f->whole};
+    for (const char *p = how->options; *p;) {
+        size_t n = strcspn(p, "="), k = 0;
+        while (k < sizeof(names) / sizeof(names[0]) &&
+               (strlen(names[k]) != n || strncmp(names[k], p, n) != 0)) {
+            k++;
+        }
+        if (k == sizeof(names) / sizeof(names[0]) || p[n] != '=') {
+            free(f);
+            return fail(err, NORI_ERROR_ARGUMENT, "no such option: ", p);
+        }
+        char *end;
+        *values[k] = strtod(p + n + 1, &end);
+        p = *end == ',' ? end + 1 : end;
+    }
+    *self = f;
+    return NORI_OK;
+}
+
+static nori_status fake_describe(void *self, nori_provider_info *info, nori_error *err)
+{
+    fake *f = self;
+    (void)err;
+    snprintf(info->label, sizeof(info->label), "fake");
+    snprintf(info->engine, sizeof(info->engine), "fake engine 1.0");
+    info->copy_in_fixed_ns = info->copy_out_fixed_ns = f->copy;
+    info->launch_ns = f->launch;
+    info->serial = f->serial != 0;
+    f->range = (nori_dim_range){"N", (int64_t)f->low, (int64_t)f->high};
+    info->ranges = &f->range;
+    info->range_count = f->high > 0;
+    return NORI_OK;
+}
+
+static nori_status fake_claim(void *self, const nori_node *node, nori_claim *c, nori_error *err)
+{
+    fake *f = self;
+    nori_status status = claim(NULL, node, c, err);
+    c->cost_ns = f->cost;
+    c->static_only = f->fixed != 0;
+    return status;
+}
+
+static nori_status fake_claim_model(void *self, nori_part *model, nori_claim *c, nori_error *err)
+{
+    fake *f = self;
+    c->taken = f->whole != 0;
+    for (size_t i = 0; i < nori_part_node_count(model) && c->taken; i++) {
+        nori_claim one = {.size = sizeof(one)};
+        claim(NULL, nori_part_node(model, i), &one, err);
+        c->taken = one.taken;
+        snprintf(c->reason, sizeof(c->reason), "%.100s", one.reason);
+    }
+    return NORI_OK;
+}
+
+static nori_status fake_compile(void *self, nori_part *part, void **compiled, nori_error *err)
+{
+    fake *f = self;
+    const void *bytes;
+    size_t size;
+    if (f->refuse != 0) {
+        return fail(err, NORI_ERROR_UNSUPPORTED, "the fake engine refuses", "");
+    }
+    if (f->broken != 0) {
+        return fail(err, NORI_ERROR_UNAVAILABLE, "the fake driver is missing", "");
+    }
+    nori_status status = nori_part_onnx(part, &bytes, &size, err);
+    if (status == NORI_OK && size == 0) {
+        return fail(err, NORI_ERROR_INTERNAL, "the part has no bytes", "");
+    }
+    return status == NORI_OK ? compile(NULL, part, compiled, err) : status;
+}
+
+static nori_status fake_run(void *self, void *compiled, nori_call *call)
+{
+    fake *f = self;
+    if (atomic_fetch_add(&f->running, 1) > 0 && f->serial != 0) {
+        return fail(nori_call_error(call), NORI_ERROR_INTERNAL, "two runs at once", "");
+    }
+    nori_status status = run(NULL, compiled, call);
+    atomic_fetch_sub(&f->running, 1);
+    return status;
+}
+
+static const nori_provider fake_provider = {
+    .size = sizeof(nori_provider), .name = "fake", .description = "for tests", .open = fake_open,
+    .close = free, .describe = fake_describe, .claim_model = fake_claim_model,
+    .claim = fake_claim, .compile = fake_compile, .run = fake_run, .free_part = free_part,
+};
+
+NORI_API const nori_provider *nori_provider_entry(int abi);
+const nori_provider *nori_provider_entry(int abi)
+{
+    return example_entry(abi) ? &fake_provider : NULL;
+}
