@@ -217,6 +217,10 @@ class Run(case.Case):
         half = self.file("h.onnx", m.one_node("Cast", [2], [2], to=10))
         x = self.file("x.npy", n.npy("<f4", [2], [0.5, 2]))
         self.assertIn("  0.5, 2\n", self.nori("run", half, x).out)
+        root = self.file("r.onnx", m.one_node("Sqrt", [2], [2]))
+        odd = self.file("o.npy", n.npy("<f4", [2], [-1, float("inf")]))
+        self.assertEqual(self.results(root, odd), {"y": [None, None]})  # JSON has no such numbers
+        self.assertRegex(self.nori("run", root, odd).out, "-?nan, inf")
         yes = self.file("b.onnx", m.one_node("Cast", [2], [2], to=9))
         self.assertIn("  true, true\n", self.nori("run", yes, x).out)
 
