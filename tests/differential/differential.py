@@ -26,6 +26,7 @@ import ops_math  # noqa: E402
 import ops_ml  # noqa: E402
 import ops_move  # noqa: E402
 import ops_ms  # noqa: E402
+import ops_ms_attention  # noqa: E402
 import ops_nn  # noqa: E402
 import ops_quant  # noqa: E402
 import ops_recurrent  # noqa: E402
@@ -35,8 +36,9 @@ import ops_text  # noqa: E402
 import ops_tree  # noqa: E402
 import ort_library  # noqa: E402
 
-TABLES = (ops_control, ops_image, ops_math, ops_ml, ops_move, ops_ms, ops_nn, ops_quant, ops_recurrent, ops_reduce,
-          ops_sequence, ops_text, ops_tree)  # importing one fills draw.TABLE
+TABLES = (ops_control, ops_image, ops_math, ops_ml, ops_move, ops_ms, ops_ms_attention, ops_nn,
+          ops_quant, ops_recurrent, ops_reduce, ops_sequence, ops_text,
+          ops_tree)  # importing one fills draw.TABLE
 
 NO_KERNEL = re.compile("no kernel for version|the module .* is not there")
 

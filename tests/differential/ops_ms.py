@@ -1,4 +1,5 @@
-"""ops_ms.py: com.microsoft: fused forms, attention, quantized operators, weights of few bits."""
+"""ops_ms.py: com.microsoft: fused forms, quantized operators, weights of few bits; attention has
+ops_ms_attention.py."""
 from draw import (BOOL, DOUBLE, FLOAT, INT8, INT16, INT32, INT64, UINT8, UINT16, Skip, entry, product)
 from ops_nn import spatial_shape, window
 from ops_quant import EIGHT, scales, zero_points
@@ -32,14 +33,25 @@ def bias_gelu(d):
 
 @ms("FusedMatMul TransposeMatMul", 2)
 def fused_matmul(d):
-    m, k, n = (d.dim(1) for _ in range(3))
-    a, b = d.pick(([], []), ([3], [3]), ([2, 3], [2, 3]), ([2], []))
-    ta, tb = d.int(0, 1), d.int(0, 1)
-    d.maybe("transA", ta, 1 if ta else 0.3)
-    d.maybe("transB", tb, 1 if tb else 0.3)
-    d.maybe("alpha", round(d.uniform(-2, 2), 2), 0.5)
-    d.input(FLOAT, a + ([k, m] if ta else [m, k]), special=False)
-    d.input(FLOAT, b + ([n, k] if tb else [k, n]), special=False)
+    m, k, n = d.dim(1), d.dim(1), d.dim(1)
+    rank = d.int(2, 4)
+    batch = [d.dim(1) for _ in range(rank - 2)]
+    def side(rows, columns, letter):
+        trans, trans_batch = d.chance(0.5), d.op == "FusedMatMul" and d.chance(0.4)
+        shape = list(batch) + ([columns, rows] if trans else [rows, columns])
+        if trans_batch and rank > 2:
+            shape = [shape[rank - 2]] + shape[:rank - 2] + [shape[-1]]
+        d.attr("trans" + letter, int(trans))
+        if d.op == "FusedMatMul":
+            d.attr("transBatch" + letter, int(trans_batch and rank > 2))
+        return shape
+    a, b = side(m, k, "A"), side(k, n, "B")
+    if d.attributes.get("transBatchA") != d.attributes.get("transBatchB"):
+        raise Skip
+    kind = d.pick(FLOAT, FLOAT, DOUBLE)
+    d.input(kind, a, special=False)
+    d.input(kind, b, special=False)
+    d.maybe("alpha", round(d.uniform(-2, 2), 3))
 
 
 @ms("FusedGemm")
@@ -97,30 +109,6 @@ def skip_norm(d):
     d.tolerance(1e-4, 1e-3)
 
 
-@ms("EmbedLayerNormalization")
-def embed(d):
-    b, s, h = d.int(1, 3), d.int(1, 4), d.int(1, 6)
-    segments = d.chance(0.5)
-    d.input(INT32, [b, s], [d.int(0, 4) for _ in range(b * s)])
-    if segments:
-        d.input(INT32, [b, s], [d.int(0, 1) for _ in range(b * s)])
-    else:
-        d.absent()
-    d.input(FLOAT, [5, h], special=False)
-    d.input(FLOAT, [6, h], special=False)
-    if segments:
-        d.input(FLOAT, [2, h], special=False)
-    else:
-        d.absent()
-    d.input(FLOAT, [h], special=False)
-    d.input(FLOAT, [h], special=False)
-    if d.chance(0.5):  # ones, then zeros
-        d.input(INT32, [b, s], [int(i < n) for n in [d.int(1, s) for _ in range(b)] for i in range(s)])
-    d.attr("epsilon", 1e-3)
-    d.outputs = 2
-    d.tolerance(1e-4, 1e-3)
-
-
 @ms("Inverse")
 def inverse(d):
     n = d.int(1, 3)
@@ -145,123 +133,6 @@ def crop_and_resize(d):
 
 
 # ---- attention
-
-@ms("Attention", 3)
-def attention(d):
-    b, s, heads, e = d.int(1, 2), d.int(1, 4), d.int(1, 3), d.int(1, 4)
-    h, width = heads * e, d.int(1, 5)
-    d.attr("num_heads", heads)
-    d.input(FLOAT, [b, s, width], low=-1, high=1, special=False)
-    d.input(FLOAT, [width, 3 * h], low=-1, high=1, special=False)
-    d.input(FLOAT, [3 * h], low=-1, high=1, special=False)
-    form = d.pick("none", "lengths", "mask", "square")
-    if form == "lengths":
-        d.input(INT32, [b], [d.int(1, s) for _ in range(b)])
-    elif form == "mask":
-        d.input(INT32, [b, s], [int(i == 0 or d.chance(0.6)) for _ in range(b) for i in range(s)])
-    elif form == "square":
-        d.input(INT32, [b, s, s], [int(j == 0 or d.chance(0.6)) for _ in range(b * s) for j in range(s)])
-    d.maybe("unidirectional", d.int(0, 1), 0.4)
-    d.maybe("scale", 0.4, 0.3)
-    d.tolerance(1e-4, 1e-3)
-
-
-@ms("MultiHeadAttention", 3)
-def multi_head(d):
-    b, s, t, heads, e = d.int(1, 2), d.int(1, 4), d.int(1, 4), d.int(1, 3), d.int(1, 4)
-    h = heads * e
-    d.attr("num_heads", heads)
-    d.input(FLOAT, [b, s, h], low=-1, high=1, special=False)
-    d.input(FLOAT, [b, t, h], low=-1, high=1, special=False)
-    d.input(FLOAT, [b, t, h], low=-1, high=1, special=False)
-    if d.chance(0.4):
-        d.input(FLOAT, [3 * h], low=-1, high=1, special=False)
-    else:
-        d.absent()
-    if d.chance(0.4):
-        d.input(INT32, [b, t], [int(i == 0 or d.chance(0.6)) for _ in range(b) for i in range(t)])
-    else:
-        d.absent()
-    if d.chance(0.4):
-        d.input(FLOAT, [d.pick(1, b), d.pick(1, heads), s, t], special=False)
-    d.maybe("scale", 0.4, 0.3)
-    d.tolerance(1e-4, 1e-3)
-
-
-@ms("GroupQueryAttention", 3)
-def group_query(d):
-    rotates = d.chance(0.4)  # ONNX Runtime then wants heads of a multiple of 16
-    b, kv, e = d.int(1, 2), d.int(1, 2), 16 if rotates else 8 * d.int(1, 2)
-    heads = kv * d.int(1, 3)
-    prompt = d.chance(0.5)
-    s = d.int(1, 4) if prompt else 1
-    past = 0 if prompt else d.int(1, 4)
-    d.attr("num_heads", heads)
-    d.attr("kv_num_heads", kv)
-    d.input(FLOAT, [b, s, heads * e], low=-1, high=1, special=False)
-    d.input(FLOAT, [b, s, kv * e], low=-1, high=1, special=False)
-    d.input(FLOAT, [b, s, kv * e], low=-1, high=1, special=False)
-    d.input(FLOAT, [b, kv, past, e], low=-1, high=1, special=False)
-    d.input(FLOAT, [b, kv, past, e], low=-1, high=1, special=False)
-    d.input(INT32, [b], [past + s - 1] * b)
-    d.input(INT32, [1], [past + s])
-    if rotates:
-        d.attr("do_rotary", 1)
-        d.maybe("rotary_interleaved", d.int(0, 1))
-        for _ in range(2):
-            d.input(FLOAT, [16, e // 2], low=-1, high=1, special=False)
-    d.maybe("scale", 0.4, 0.3)
-    d.maybe("local_window_size", d.int(1, 4), 0.3)
-    d.maybe("softcap", 2.0, 0.2)
-    d.outputs = 3
-    d.tolerance(1e-4, 1e-3)
-
-
-@ms("RotaryEmbedding", 2)
-def rotary(d):
-    b, s, heads, half = d.int(1, 2), d.int(1, 4), d.int(1, 3), d.int(1, 4)
-    e = 2 * half
-    if d.chance(0.5):
-        d.input(FLOAT, [b, heads, s, e], special=False)
-    else:
-        d.input(FLOAT, [b, s, heads * e], special=False)
-    if d.chance(0.5):
-        d.input(INT64, [1], [d.int(0, 3)])
-    else:
-        d.input(INT64, [b, s], [d.int(0, 7) for _ in range(b * s)])
-    for _ in range(2):
-        d.input(FLOAT, [8, half], special=False)
-    d.maybe("interleaved", d.int(0, 1))
-    d.tolerance(1e-5, 1e-4)
-
-
-@ms("QAttention", 2)
-def q_attention(d):
-    b, s, heads, e = d.int(1, 2), d.int(1, 4), d.int(1, 3), d.int(1, 4)
-    h, width = heads * e, d.int(1, 5)
-    w = d.pick(EIGHT)
-    d.attr("num_heads", heads)
-    d.input(UINT8, [b, s, width])
-    d.input(w, [width, 3 * h])
-    d.input(FLOAT, [3 * h], low=-1, high=1, special=False)
-    d.input(FLOAT, [], [0.05])
-    d.input(FLOAT, [], [0.1])
-    if d.chance(0.4):
-        d.input(INT32, [b], [d.int(1, s) for _ in range(b)])
-    else:
-        d.absent()
-    zero_points(d, UINT8, [])
-    zero_points(d, w, [])
-    d.maybe("unidirectional", d.int(0, 1), 0.4)
-    d.tolerance(1e-4, 1e-3)
-
-
-# ---- weights of few bits
-
-def bits_packed(d, count, bits):
-    """count bytes, each full of codes."""
-    return [d.int(0, 255) for _ in range(count)]
-
 
 @ms("MatMulNBits", 6)
 def matmul_nbits(d):
