@@ -1,6 +1,6 @@
 """ops_ms.py: com.microsoft: fused forms, quantized operators, weights of few bits; attention has
 ops_ms_attention.py."""
-from draw import (BOOL, DOUBLE, FLOAT, INT8, INT16, INT32, INT64, UINT8, UINT16, Skip, entry, product)
+from draw import (BOOL, DOUBLE, FLOAT, INT8, INT16, INT32, INT64, UINT8, UINT16, FLOAT16, Skip, entry, product)
 from ops_nn import spatial_shape, window
 from ops_quant import EIGHT, scales, zero_points
 from wire import INT4, UINT4
@@ -132,27 +132,38 @@ def crop_and_resize(d):
     d.tolerance(1e-4, 1e-3)
 
 
-# ---- attention
+# ---- weights of few bits
 
 @ms("MatMulNBits", 6)
-def matmul_nbits(d):
-    bits = d.pick(4, 4, 8, 2)
-    block = d.pick(16, 32, 64, 128)
-    k, n = d.int(1, 3 * block // 2 + 3), d.int(1, 6)
-    blocks = -(-k // block)
-    d.attr("K", k)
-    d.attr("N", n)
-    d.attr("bits", bits)
-    d.attr("block_size", block)
-    d.maybe("accuracy_level", 0, 0.3)
-    d.input(FLOAT, d.pick([d.int(1, 4), k], [2, d.int(1, 3), k]), low=-1, high=1, special=False,
-            const=False)
-    d.input(UINT8, [n, blocks, block * bits // 8], bits_packed(d, n * blocks * block * bits // 8, bits), True)
-    d.input(FLOAT, d.pick([n, blocks], [n * blocks]), low=0.01, high=0.1, special=False, const=True)
-    if d.chance(0.6):
-        size = n * -(-blocks * bits // 8)
-        d.input(UINT8, d.pick([size], [n, size // n]), bits_packed(d, size, bits), True)
-    d.tolerance(1e-4, 1e-3)
+def nbits(d):
+    k, n, bits = d.int(1, 100), d.int(1, 6), d.pick(2, 4, 4, 8)
+    block = d.pick(16, 32, 64, 128, 256)
+    blocks = (k + block - 1) // block
+    kind = d.pick(FLOAT, FLOAT, FLOAT16)
+    grouped = bits == 4 and d.chance(0.3)  # ONNX Runtime reads g_idx right for these alone
+    k = blocks * block if grouped else k
+    d.attributes.update(K=k, N=n, block_size=block)
+    if bits != 4 or d.chance(0.5):
+        d.attributes["bits"] = bits
+    d.input(kind, d.shape(1, 2, 1) + [k], low=-1, high=1, special=False)
+    blob = block * bits // 8
+    d.input(UINT8, [n, blocks, blob], [d.int(0, 255) for _ in range(n * blocks * blob)], True)
+    d.input(kind, [n, blocks], low=0.01, high=0.2, special=False, const=True)
+    how = "none" if grouped else d.pick("none", "packed", "float" if bits == 4 else "packed")
+    if how == "packed":
+        row = (blocks * bits + 7) // 8
+        d.input(UINT8, [n, row], [d.int(0, 255) for _ in range(n * row)], True)
+    elif how == "float":
+        d.input(kind, [n, blocks], low=0, high=2 ** bits - 1, special=False, const=True)
+    else:
+        d.absent()
+    if grouped:
+        d.input(INT32, [k], [d.int(0, blocks - 1) for _ in range(k)], True)
+    else:
+        d.absent()
+    if d.chance(0.4):
+        d.input(kind, [n], special=False)
+    d.tolerance(*((2e-3, 2e-3) if kind == FLOAT else (0.5, 2e-2)))
 
 
 @ms("GatherBlockQuantized", 2)
