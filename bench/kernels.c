@@ -62,9 +62,15 @@ static double measure_peak(void)
 {
     uint64_t start = nori__cpu_ns();
     nori__cpu_level level = nori__cpu_level_get();
-    double flop = level >= NORI__CPU_AVX512 ? peak_avx512(4e8)
-                  : level >= NORI__CPU_AVX2 ? peak_avx2(2e8)
-                                            : peak_base(2e7);
+    double flop;
+#if defined(__x86_64__) || defined(__i386__)
+    flop = level >= NORI__CPU_AVX512 ? peak_avx512(4e8)
+           : level >= NORI__CPU_AVX2 ? peak_avx2(2e8)
+                                     : peak_base(2e7);
+#else
+    (void)level;
+    flop = peak_base(2e7);
+#endif
     return flop / (double)(nori__cpu_ns() - start);
 }
 

@@ -19,7 +19,8 @@ else()
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
     if(Python3_FOUND)
         add_custom_command(OUTPUT nori.1
-            COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/gen_man.py $<TARGET_FILE:nori> nori.1
+            COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tools/gen_man.py nori.1
+                ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:nori>
             DEPENDS nori tools/gen_man.py VERBATIM)
         list(APPEND made nori.1)
         install(FILES ${PROJECT_BINARY_DIR}/nori.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the manual page nori(1) from what the command says of itself: gen_man.py NORI OUT.
+"""Writes the manual page nori(1) from what the command says of itself: gen_man.py OUT NORI
+(NORI may be several words: an emulator and the command).
 
 The text of `nori help` and `nori VERB --help` is the only source, so page and command cannot differ.
 A help that reads otherwise than expected ends the build instead of dropping something."""
@@ -12,7 +13,7 @@ COMMON = 3  # an option that reads the same in this many verbs is explained once
 
 
 def said(nori, *arguments):
-    return subprocess.run([nori, *arguments], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([*nori, *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def roff(text):
@@ -80,7 +81,7 @@ def verb_page(verb, text, common):
 
 
 def main():
-    nori, out = sys.argv[1:]
+    out, *nori = sys.argv[1:]
     version = said(nori, "--version").split()[1]
     overview = said(nori, "help")
     verbs = re.findall(r"^  (\S+) {2,}\S.*$", overview, re.M)
