@@ -249,13 +249,58 @@ static void unused_bits_are_zero(void **state)
     make_end(&m);
 }
 
+/* Sizes that come from an input's default are planned for; what is fed in its place counts, and the
+ * plan for the default is not kept for it, nor the other way round. */
+static void defaults_and_what_replaces_them(void **state)
+{
+    (void)state;
+    make m;
+    nori_error err = {0};
+    make_begin(&m, 17);
+    make_input(&m, &m.graph, "x", NORI_FLOAT, "6");
+    make_input(&m, &m.graph, "sizes", NORI_INT64, "2");
+    make_ints(&m, &m.graph, "sizes", 2, (int64_t[]){2, 3});
+    make_output(&m, &m.graph, "y", NORI_FLOAT, "? ?");
+    make_node(&m, &m.graph, "", "Reshape", "reshape", "x sizes", "r");
+    make_node(&m, &m.graph, "", "Neg", "neg", "r", "n");
+    make_node(&m, &m.graph, "", "Relu", "relu", "n", "y");
+    nori_session *s = node_session(&m, &err);
+    nori_costs *costs = NULL;
+    nori_cost_total total = {.size = sizeof(total)};
+    assert_int_equal(nori_session_costs(s, NULL, 0, &costs, &err), NORI_OK);
+    nori_costs_total(costs, &total);
+    assert_int_equal(total.late, 0);
+    nori_costs_free(costs);
+    nori_tensor *x = node_values(NORI_FLOAT, NODE_DIMS(6), (double[]){-1, -2, -3, -4, -5, -6});
+    static const int64_t fed[][2] = {{0, 0}, {3, 2}, {0, 0}, {6, 1}, {1, 6}, {0, 0}};
+    for (size_t k = 0; k < NORI__COUNT(fed); k++) {
+        bool own = fed[k][0] > 0;
+        nori_tensor *sizes = NULL, *out[1] = {NULL};
+        if (own) {
+            sizes = node_values(NORI_INT64, NODE_DIMS(2), (double[]){(double)fed[k][0], (double)fed[k][1]});
+        }
+        node_run(s, (const nori_tensor *const[]){x, sizes}, own ? 2 : 1, out, 1, NORI_OK);
+        assert_int_equal(nori_tensor_rank(out[0]), 2);
+        assert_int_equal(nori_tensor_dims(out[0])[0], own ? fed[k][0] : 2);
+        assert_int_equal(nori_tensor_dims(out[0])[1], own ? fed[k][1] : 3);
+        for (int i = 0; i < 6; i++) {
+            assert_true(((const float *)nori_tensor_const_data(out[0]))[i] == (float)(i + 1));
+        }
+        nori_tensor_free(sizes);
+        nori_tensor_free(out[0]);
+    }
+    nori_tensor_free(x);
+    nori_session_free(s);
+    make_end(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(newer_ir),     cmocka_unit_test(frozen_batch),
         cmocka_unit_test(output_hints), cmocka_unit_test(scalar_rank),
         cmocka_unit_test(profile_of_many), cmocka_unit_test(watching),
-        cmocka_unit_test(unused_bits_are_zero),
+        cmocka_unit_test(unused_bits_are_zero), cmocka_unit_test(defaults_and_what_replaces_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

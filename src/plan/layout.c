@@ -370,6 +370,7 @@ nori_status nori__layout_build(const nori__plan *plan, const nori_allocator *a,
             const nori_tensor *t = inputs[i];
             if (plan->slots[plan->in[i]].kind == NORI__SLOT_INPUT) {
                 w.seen[plan->in[i]] = t && t->kind == NORI_KIND_TENSOR ? t : NULL;
+                w.content[plan->in[i]] = nori__is_default(&plan->slots[plan->in[i]], t);
             }
         }
         for (uint32_t i = 0; i < plan->n_capture; i++) {

@@ -25,6 +25,14 @@ typedef struct nori__slot {
     uint32_t last_step; /* last step that makes or reads it; NORI__NO_SLOT when none does */
 } nori__slot;
 
+/* Whether what an input is fed is its own default: then its content may be relied on, as long as
+ * nothing else is fed. */
+static inline bool nori__is_default(const nori__slot *slot, const nori_tensor *fed)
+{
+    return fed && fed->kind == NORI_KIND_TENSOR && slot->kind == NORI__SLOT_INPUT &&
+           fed == slot->value->constant;
+}
+
 typedef struct nori__step {
     const nori__node *node;
     const nori_kernel *kernel;
@@ -108,7 +116,7 @@ typedef struct nori__layout {
 } nori__layout;
 
 /* Lays out a plan for these input and capture tensors, of which type and shape are looked at
- * (constants also by content). inputs: plan->n_in, captures: plan->n_capture; an entry that is
+ * (constants and defaults also by content). inputs: plan->n_in, captures: plan->n_capture; an entry that is
  * NULL or a group makes what depends on it late. memory_cap 0: none. */
 nori_status nori__layout_build(const nori__plan *plan, const nori_allocator *a,
                                const nori_tensor *const *inputs,

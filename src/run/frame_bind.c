@@ -4,11 +4,13 @@
 
 /* ---- layout and its key ---- */
 
-/* Walks the key entries of one tensor; with write set they are stored, else compared. */
-static bool key_step(nori__frame *f, size_t *at, const nori_tensor *t, bool write)
+/* Walks the key entries of one tensor; with write set they are stored, else compared. fixed: it is
+ * the default of an input, whose content the layout rests on. */
+static bool key_step(nori__frame *f, size_t *at, const nori_tensor *t, bool fixed, bool write)
 {
     int64_t head = t && t->kind == NORI_KIND_TENSOR ? (int64_t)t->type * 64 + t->rank : -1;
     int rank = head < 0 ? 0 : t->rank;
+    head += fixed ? INT64_C(1) << 32 : 0;
     if (!write && *at + (size_t)rank + 1 > f->key_size) {
         return false;
     }
@@ -28,12 +30,13 @@ static bool key_walk(nori__frame *f, const nori_tensor *const *inputs,
 {
     size_t at = 0;
     for (uint32_t i = 0; i < f->plan->n_in; i++) {
-        if (!key_step(f, &at, inputs[i], write)) {
+        bool fixed = nori__is_default(&f->plan->slots[f->plan->in[i]], inputs[i]);
+        if (!key_step(f, &at, inputs[i], fixed, write)) {
             return false;
         }
     }
     for (uint32_t i = 0; i < f->plan->n_capture; i++) {
-        if (!key_step(f, &at, captures[i], write)) {
+        if (!key_step(f, &at, captures[i], false, write)) {
             return false;
         }
     }
