@@ -46,7 +46,9 @@ static void picture(op *o, const void *bytes, size_t size, const char *layout)
     }
     snprintf(shape, sizeof(shape), "%zu", size);
     op_in(o, NORI_UINT8, shape, NULL);
-    memcpy(o->in[0]->data, bytes, size);
+    if (size > 0) {
+        memcpy(o->in[0]->data, bytes, size);
+    }
 }
 
 static void decodes(const void *bytes, size_t size, const char *layout, const char *shape,

@@ -164,7 +164,9 @@ static void pad_channel(const conv_run *r, const float *x, float *out, size_t st
                 continue;
             }
             memset(out, 0, left * sizeof(float));
-            memcpy(out + left, x, width * sizeof(float));
+            if (width > 0) { /* x may be NULL when there is nothing of it */
+                memcpy(out + left, x, width * sizeof(float));
+            }
             memset(out + left + width, 0, right * sizeof(float));
             x += width;
         }
