@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "ops/resolve.h"
+#include "record.h"
 
 enum { ONE_MAX = 12 };
 
@@ -156,6 +157,7 @@ static inline void one_ok(one *o)
         print_message("%s: %s %s\n", o->node.op_type, nori_status_text(s), o->err.message);
     }
     assert_int_equal(s, NORI_OK);
+    record_operator(o->node.domain, o->node.op_type, o->node.version);
 }
 
 static inline void one_shape(const one *o, int i, nori_type type, int rank, const int64_t *dims)

@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #include "ops/op.h"
+#include "record.h"
 
 enum { OP_MOST = 16 };
 
@@ -230,6 +231,9 @@ static inline nori_status op_status(op *o)
     if (!o->ran) {
         o->ran = true;
         o->status = op__go(o);
+        if (o->status == NORI_OK) {
+            record_operator(o->node.domain, o->node.op_type, o->node.version);
+        }
         assert_int_equal(o->status, o->err.status);
     }
     return o->status;

@@ -23,7 +23,7 @@ p.add_argument("--providers", default="reference,cpu")
 p.add_argument("--threads", default="1,2,5")
 p.add_argument("--filter", default="")
 p.add_argument("--without", default="", help="operators this build lacks: refusing them passes")
-p.add_argument("--empty", action="store_true", help="--driver is run_empty: it has no options")
+p.add_argument("--empty", action="store_true", help="--driver is run_empty or run_versions, without options")
 p.add_argument("--list", action="store_true", help="print every case that does not pass")
 p.add_argument("--operators", help="write the operators of all cases into this file")
 p.add_argument("--timeout", type=int, default=120, help="seconds for a slice of cases")
@@ -67,7 +67,7 @@ def run_slice(job):
     command = [args.driver]
     if not args.empty:
         command += ["--provider", name, "--threads", args.threads]
-    if args.operators:
+    if args.operators and not args.empty:
         command.append("--operators")
     rows, operators = [], set()
     while folders:
@@ -131,7 +131,7 @@ for pack in args.packs:
             print("  %15s" % opset[-15:], "".join("%9s" % (table[opset][w] or ".") for w in WORDS))
         total = sum(table.values(), collections.Counter())
         print("  %15s" % "all", "".join("%9d" % total[w] for w in WORDS))
-    if args.empty:
+    if args.empty and ran:
         print("  %d of %d variants are legal and ran" % (sum(ran[::2]), sum(ran[1::2])))
     if not cases:
         failed += 1

@@ -4,6 +4,7 @@
 #define NORI_TESTS_RUN_NODE_H
 
 #include "nori/nori.h"
+#include "record.h"
 
 /* Loads what was made and compiles it; NULL with the error kept when that fails. The bytes are in
  * the maker's arena. */
@@ -21,6 +22,10 @@ static inline nori_session *node_session(make *m, nori_error *err)
     options.providers = "reference";
     if (nori_model_load_memory(NULL, kept, bytes.size, NULL, NULL, &model, err) == NORI_OK) {
         nori_session_create(model, &options, &session, err);
+    }
+    const nori_node *n = session ? nori_graph_first(nori_model_graph(model)) : NULL;
+    for (; n; n = nori_node_next(n)) {
+        record_operator(nori_node_domain(n), nori_node_op(n), nori_node_version(n));
     }
     nori_model_free(model);
     nori__text_free(&bytes);
