@@ -40,7 +40,7 @@ static void activations(void **state)
 }
 
 /* A of shape rows x columns (or turned), with numbers that make every place different. */
-static void fused(bool turn_a, bool turn_b, bool batch_a, bool batch_b)
+static void fused_product(bool turn_a, bool turn_b, bool batch_a, bool batch_b)
 {
     enum { B = 2, M = 2, K = 3, N = 4 };
     double a[B * M * K], b[B * K * N], want[B * M * N];
@@ -93,7 +93,7 @@ static void products(void **state)
 {
     (void)state;
     for (int bits = 0; bits < 16; bits++) {
-        fused(bits & 1, bits & 2, bits & 4, bits & 8);
+        fused_product(bits & 1, bits & 2, bits & 4, bits & 8);
     }
     op o;
     op_begin(&o, MS, "TransposeMatMul", 1); /* a vector is never turned */
@@ -192,6 +192,42 @@ static void norms(void **state)
     op_end(&o);
 }
 
+static void fused_fails(nori_type type, const char *activation, nori_status status,
+                        const char *says)
+{
+    static nori__shape s[2 * OP_MOST];
+    for (int conv = 0; conv < 2; conv++) {
+        op o;
+        op_begin(&o, MS, conv ? "FusedConv" : "FusedGemm", 1);
+        op_in(&o, type, conv ? "1x1x2x2" : "2x2", NULL);
+        op_in(&o, type, conv ? "1x1x1x1" : "2x2", NULL);
+        op_text(&o, "activation", activation);
+        nori__infer c = {.node = &o.node, .in = s, .out = s + OP_MOST, .err = &o.err};
+        op__shapes(&o, true, s);
+        assert_int_equal(o.node.op->infer(&c), status);
+        assert_non_null(strstr(o.err.message, says));
+        assert_true(status != NORI_ERROR_UNSUPPORTED || strstr(o.err.hint, "run") != NULL);
+        op_end(&o);
+    }
+}
+
+static void fused(void **state)
+{
+    (void)state;
+    op o;
+    op_begin(&o, MS, "FusedGemm", 1); /* 1 2; 3 4 times 1 -1; 1 -1 plus -4: -1 -7; 3 -11 */
+    op_in(&o, NORI_FLOAT16, "2x2", V(1, 2, 3, 4));
+    op_in(&o, NORI_FLOAT16, "2x2", V(1, -1, 1, -1));
+    op_in(&o, NORI_FLOAT16, "1", V(-4));
+    op_text(&o, "activation", "LeakyRelu");
+    op_float(&o, "activation_alpha", 0.5f);
+    op_expect(&o, 0, NORI_FLOAT16, "2x2", V(-0.5, -3.5, 3, -5.5), 0);
+    op_end(&o);
+    fused_fails(NORI_FLOAT, "Softmax", NORI_ERROR_UNSUPPORTED, "activation \"Softmax\"");
+    fused_fails(NORI_DOUBLE, "Relu", NORI_ERROR_UNSUPPORTED, "of float64");
+    fused_fails(NORI_FLOAT, "Clip", NORI_ERROR_MODEL, "limits");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +235,7 @@ int main(void)
         cmocka_unit_test(products),
         cmocka_unit_test(crops),
         cmocka_unit_test(norms),
+        cmocka_unit_test(fused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,54 @@ static nori_status bad_block(nori__infer *c, int64_t block)
                       "block_size is %lld, expected a power of two from 16 on", (long long)block);
 }
 
+/* ---- FusedConv, FusedGemm: Conv and Gemm, then an activation ---- */
+
+static nori_status check_fused(nori__infer *c)
+{
+    static const char *const known[] = {"",        "Relu",        "LeakyRelu", "Tanh", "Sigmoid",
+                                        "Clip",    "HardSigmoid", "HardSwish", "Swish"};
+    const char *name = nori__attr_s(c->node, "activation", "");
+    nori_type elem = nori__in_elem(c, 0);
+    size_t i = 0, n = 0;
+    while (i < NORI__COUNT(known) && !nori__same(known[i], name)) {
+        i++;
+    }
+    if (i == NORI__COUNT(known)) {
+        nori_status s = nori__fail(c->err, NORI_ERROR_UNSUPPORTED,
+                                   "%s, com.microsoft version 1, with activation \"%s\"",
+                                   c->node->op_type, name);
+        nori__hint(c->err, "Relu, LeakyRelu, Tanh, Sigmoid, Clip, HardSigmoid, HardSwish and Swish "
+                           "run inside it; others as a node behind it");
+        return s;
+    }
+    if (elem != NORI_UNDEFINED && elem != NORI_FLOAT && elem != NORI_FLOAT16 &&
+        elem != NORI_BFLOAT16) {
+        nori_status s = nori__fail(c->err, NORI_ERROR_UNSUPPORTED,
+                                   "%s, com.microsoft version 1, of %s", c->node->op_type,
+                                   nori_type_name(elem));
+        nori__hint(c->err, "float32 and float16 run; other types without the activation inside");
+        return s;
+    }
+    nori__attr_floats(c->node, "activation_params", &n);
+    bool limits = n >= 2 || (nori__attr_find(c->node, "activation_alpha") &&
+                             nori__attr_find(c->node, "activation_beta"));
+    return !nori__same(name, "Clip") || limits
+               ? NORI_OK
+               : nori__fail(c->err, NORI_ERROR_MODEL, "activation Clip has no two limits");
+}
+
+nori_status nori__infer_ms_fused_conv(nori__infer *c)
+{
+    NORI__TRY(check_fused(c));
+    return nori__infer_conv(c);
+}
+
+nori_status nori__infer_ms_fused_gemm(nori__infer *c)
+{
+    NORI__TRY(check_fused(c));
+    return nori__infer_gemm(c);
+}
+
 /* ---- MatMulNBits: A, B, scales, zero_points, g_idx, bias ---- */
 
 static nori_status check_nbits(nori__infer *c, int64_t k, int64_t n)
