@@ -6,6 +6,7 @@ install(FILES README.md ARCHITECTURE.md CHANGELOG.md SECURITY.md LICENSE
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright) # where Debian looks
 install(DIRECTORY examples/embed DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # ---- man page and completion: the command itself says what they hold ----
 if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
