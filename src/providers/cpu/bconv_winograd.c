@@ -61,10 +61,10 @@ float *nori__bconv_winograd_pack(const nori__bconv *s, const nori_allocator *a, 
     return out;
 }
 
-bool nori__bconv_winograd_pays(const nori__bconv *s, int64_t height, int64_t width)
+bool nori__bconv_winograd_pays(int64_t channels, int64_t made, int64_t height, int64_t width)
 {
     /* Small maps waste tiles, and few tiles cannot pay for four times the weights. */
-    return s->per_group >= 16 && s->made >= 16 && (height < 0 || height >= 12) &&
+    return channels >= 16 && made >= 16 && (height < 0 || height >= 12) &&
            (width < 0 || width >= 12);
 }
 

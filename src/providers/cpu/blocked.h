@@ -17,6 +17,8 @@ typedef enum nori__blocked_id {
     NORI__BLOCKED_TO,                        /* Unblock: attribute channels */
     NORI__BLOCKED_CONV,  /* X (blocked, or plain with few channels), W, B, Z (blocked), as FusedConv */
     NORI__BLOCKED_TURNED, /* ConvTranspose of blocked X, W, B; activation */
+    NORI__BLOCKED_EXPAND, /* X, W, B of a 1 x 1 convolution, W, B of the depthwise one after it, whose
+                             attributes it has; expand_activation and expand_params of the first */
     NORI__BLOCKED_POOL,  /* attribute average, else those of the pools */
     NORI__BLOCKED_MEAN,  /* over height and width, which stay as 1 */
     NORI__BLOCKED_SCALE, /* X times a blocked value of one pixel */
@@ -37,7 +39,7 @@ static inline size_t nori__div_up(size_t a, size_t b)
 }
 
 extern const nori__kernel nori__blocked_from, nori__blocked_to, nori__blocked_conv,
-    nori__blocked_turned, nori__blocked_pool, nori__blocked_mean, nori__blocked_scale, nori__blocked_norm,
+    nori__blocked_turned, nori__blocked_expand, nori__blocked_pool, nori__blocked_mean, nori__blocked_scale, nori__blocked_norm,
     nori__blocked_leaky, nori__blocked_resize;
 
 /* ---- convolution ---- */
@@ -71,6 +73,22 @@ typedef struct nori__bconv {
     float *weights, *bias;    /* bias: zeros where there is none */
     size_t weights_bytes, bias_bytes, chunks_bytes;
 } nori__bconv;
+
+/* Which form a state is made for; the rest follows from the weight. */
+typedef struct nori__bconv_form {
+    nori__bconv_how how;
+    bool planes;
+    size_t group;
+    nori__activation act;
+} nori__bconv_form;
+nori_status nori__bconv_make(const nori__bconv_form *form, const nori_tensor *weight,
+                             const nori_tensor *bias, const nori_allocator *a, nori__bconv **out,
+                             nori_error *err);
+void nori__bconv_free(nori__bconv *s, const nori_allocator *a); /* NULL is fine */
+size_t nori__bconv_bytes(const nori__bconv *s);
+/* The window of a node for sizes of a run; false: they do not agree with the node. */
+bool nori__bconv_window(const nori__bconv *s, const nori__node *node, const int64_t *in,
+                        const int64_t *out, nori__block_window *g);
 
 /* One run. */
 typedef struct nori__bconv_run {
@@ -106,7 +124,7 @@ void nori__bconv_cut(size_t block, size_t terms, size_t lanes, nori__bconv_chunk
                      size_t *count, nori__bconv_chunk *done);
 
 /* Whether Winograd's form is the faster one; height and width of the output may be unknown (-1). */
-bool nori__bconv_winograd_pays(const nori__bconv *s, int64_t height, int64_t width);
+bool nori__bconv_winograd_pays(int64_t channels, int64_t made, int64_t height, int64_t width);
 /* Packs weights [made][per_group][3][3]; NULL: no memory. */
 float *nori__bconv_winograd_pack(const nori__bconv *s, const nori_allocator *a, const float *w,
                                  size_t *bytes);

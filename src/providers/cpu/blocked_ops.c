@@ -55,13 +55,14 @@ static nori_status window_dims(nori__infer *c, nori__window *w, nori__dim *out)
     return NORI_OK;
 }
 
-static nori_status infer_conv(nori__infer *c)
+/* wi: the weight that says how many channels are made, and the kernel. */
+static nori_status infer_window(nori__infer *c, uint32_t wi)
 {
     int rank = nori__in_rank(c, 0);
-    if (rank < 0 || nori__in_rank(c, 1) != 4) {
-        return rank < 0 ? NORI_OK : rank_error(c, 1, 4);
+    if (rank < 0 || nori__in_rank(c, wi) != 4) {
+        return rank < 0 ? NORI_OK : rank_error(c, wi, 4);
     }
-    const nori__dim *wd = c->in[1].dims;
+    const nori__dim *wd = c->in[wi].dims;
     int64_t kernel[2] = {wd[2].value, wd[3].value};
     nori__window w;
     NORI__TRY(nori__window_read(c->node, c->err, 2, kernel, &w));
@@ -70,6 +71,16 @@ static nori_status infer_conv(nori__infer *c)
     NORI__TRY(window_dims(c, &w, dims + 2));
     nori__out_set(c, 0, NORI_FLOAT, 5, dims);
     return NORI_OK;
+}
+
+static nori_status infer_conv(nori__infer *c)
+{
+    return infer_window(c, 1);
+}
+
+static nori_status infer_expand(nori__infer *c)
+{
+    return infer_window(c, 3);
 }
 
 static nori_status infer_turned(nori__infer *c)
@@ -151,6 +162,7 @@ static const struct row {
     {ROW(NORI__BLOCKED_TO, "Unblock", 0, infer_to), &nori__blocked_to},
     {ROW(NORI__BLOCKED_CONV, "BlockedConv", 0, infer_conv), &nori__blocked_conv},
     {ROW(NORI__BLOCKED_TURNED, "BlockedConvTranspose", 0, infer_turned), &nori__blocked_turned},
+    {ROW(NORI__BLOCKED_EXPAND, "BlockedExpand", 0, infer_expand), &nori__blocked_expand},
     {ROW(NORI__BLOCKED_POOL, "BlockedPool", 0, infer_pool), &nori__blocked_pool},
     {ROW(NORI__BLOCKED_MEAN, "BlockedMean", 0, infer_mean), &nori__blocked_mean},
     {ROW(NORI__BLOCKED_SCALE, "BlockedScale", NORI__OP_INPLACE, nori__infer_same),

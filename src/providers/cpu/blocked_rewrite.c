@@ -161,8 +161,60 @@ static bool conv_fits(const blocker *b, const nori__node *n)
            given_pads(n, w->dims + 2);
 }
 
+/* The 1 x 1 convolution that makes n's input for n alone, both with weights that never change. */
+static nori__node *expansion(const blocker *b, const nori__node *n)
+{
+    const nori__value *x = n->inputs[0];
+    const nori__value *t = twin_of(b, x);
+    nori__node *e = t && t->uses == 0 && x->uses == 1 && !(x->flags & NORI__VALUE_OUTPUT)
+                        ? t->producer
+                        : NULL;
+    if (!e || !nori__blocked_is(e, NORI__BLOCKED_CONV) || e->input_count > 3 ||
+        e->inputs[0]->type.rank != 5 || nori__attr_i(e, "group", 1) != 1) {
+        return NULL;
+    }
+    const nori_tensor *w = nori__value_const(e->inputs[1]), *d = nori__value_const(n->inputs[1]);
+    const nori__value *bias[2] = {input(e, 2), input(n, 2)};
+    nori__window window;
+    if (!w || !d || w->dims[2] != 1 || w->dims[3] != 1 || d->dims[1] != 1 ||
+        d->dims[0] != w->dims[0] || nori__attr_i(n, "group", 1) != w->dims[0] || input(n, 3) ||
+        (bias[0] && !nori__value_const(bias[0])) || (bias[1] && !nori__value_const(bias[1])) ||
+        nori__window_read(e, NULL, 2, w->dims + 2, &window) != NORI_OK) {
+        return NULL;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (window.stride[i] != 1 || window.begin[i] != 0 || window.end[i] != 0) {
+            return NULL;
+        }
+    }
+    return e;
+}
+
+static nori__node *join_expansion(blocker *b, nori__node *n, nori__node *e)
+{
+    nori__value *in[5] = {e->inputs[0], e->inputs[1], input(e, 2), n->inputs[1], input(n, 2)};
+    const char *name = nori__attr_s(e, "activation", "");
+    size_t n_p;
+    const float *p = nori__attr_floats(e, "activation_params", &n_p);
+    b->twin[n->inputs[0]->id] = NULL;
+    nori__node *made = replace(b, n, NORI__BLOCKED_EXPAND, in, 5);
+    if (made) {
+        nori__node_remove(e);
+        if (!nori__node_set_text(made, "expand_activation", name) ||
+            (p && n_p > 0 && !nori__node_set_floats(made, "expand_params", p, n_p))) {
+            nori__no_memory(b->err);
+            return NULL;
+        }
+    }
+    return made;
+}
+
 static nori__node *block_conv(blocker *b, nori__node *n)
 {
+    nori__node *e = expansion(b, n);
+    if (e) {
+        return join_expansion(b, n, e);
+    }
     nori__value *x = n->inputs[0], *sum = input(n, 3);
     bool plain = !twin_of(b, x) && x->type.dims[1].value <= FEW_CHANNELS &&
                  nori__attr_i(n, "group", 1) == 1;

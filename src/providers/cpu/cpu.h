@@ -62,6 +62,8 @@ typedef struct nori__activation {
 } nori__activation;
 /* Reads activation and activation_params; false: not known. */
 bool nori__activation_read(const nori__node *node, nori__activation *act);
+bool nori__activation_named(const nori__node *node, const char *activation, const char *params,
+                            nori__activation *act); /* the same from attributes of other names */
 /* What those attributes would say of an activation node, with up to 2 parameters; NULL: not one. */
 const char *nori__activation_of(const nori__node *n, float *p, size_t *n_p);
 

@@ -7,15 +7,24 @@
 /* Bytes of a pair's weights that stay in the first cache while pixels go by. */
 #define CHUNK_BYTES (24 * 1024)
 
-static void bconv_release(void *state, const nori_allocator *a)
+void nori__bconv_free(nori__bconv *s, const nori_allocator *a)
 {
-    nori__bconv *s = state;
     if (s) {
         nori__release(a, s->weights, s->weights_bytes);
         nori__release(a, s->bias, s->bias_bytes);
         nori__release(a, s->chunks, s->chunks_bytes);
         nori__release(a, s, sizeof(*s));
     }
+}
+
+size_t nori__bconv_bytes(const nori__bconv *s)
+{
+    return s->weights_bytes + s->bias_bytes + s->chunks_bytes + sizeof(*s);
+}
+
+static void bconv_release(void *state, const nori_allocator *a)
+{
+    nori__bconv_free(state, a);
 }
 
 /* ---- chunks ---- */
@@ -135,41 +144,32 @@ static nori_status pack(nori__bconv *s, const nori_allocator *a, const float *w,
 
 /* ---- prepare ---- */
 
-static nori__bconv_how choose(const nori__bconv *s, const nori__node *node)
+static nori__bconv_how choose(const nori__node *node, const nori_tensor *weight, bool planes,
+                              size_t group)
 {
-    if (s->group > 1 && s->per_group == 1) {
+    if (group > 1 && weight->dims[1] == 1) {
         return NORI__BCONV_DEPTHWISE;
     }
     nori__window w;
-    int64_t kernel[2] = {(int64_t)s->kernel[0], (int64_t)s->kernel[1]}, out[2] = {-1, -1};
+    int64_t out[2] = {-1, -1};
     const nori__type *x = &node->inputs[0]->type;
-    if (s->planes || s->group > 1 || nori__window_read(node, NULL, 2, kernel, &w) != NORI_OK) {
+    if (planes || group > 1 || nori__window_read(node, NULL, 2, weight->dims + 2, &w) != NORI_OK) {
         return NORI__BCONV_DIRECT;
     }
     bool fits = true;
     for (int d = 0; d < 2; d++) {
         fits = fits && w.kernel[d] == 3 && w.stride[d] == 1 && w.dilation[d] == 1;
-        if (fits && x->rank == 5 && nori__window_out(&w, NULL, d, x->dims[d + 2].value, &out[d]) != NORI_OK) {
-            fits = false;
-        }
+        fits = fits && (x->rank != 5 ||
+                        nori__window_out(&w, NULL, d, x->dims[d + 2].value, &out[d]) == NORI_OK);
     }
-    return fits && nori__bconv_winograd_pays(s, out[0], out[1]) ? NORI__BCONV_WINOGRAD
-                                                                : NORI__BCONV_DIRECT;
+    return fits && nori__bconv_winograd_pays(weight->dims[1], weight->dims[0], out[0], out[1])
+               ? NORI__BCONV_WINOGRAD
+               : NORI__BCONV_DIRECT;
 }
 
-static nori_status fill(nori__bconv *s, const nori__node *node, const nori_tensor *w,
-                        const nori_tensor *b, const nori_allocator *a, nori_error *err)
+static nori_status fill(nori__bconv *s, const nori_tensor *w, const nori_tensor *b,
+                        const nori_allocator *a, nori_error *err)
 {
-    s->from[0] = w;
-    s->from[1] = b;
-    s->made = (size_t)w->dims[0];
-    s->per_group = (size_t)w->dims[1];
-    s->kernel[0] = (size_t)w->dims[2];
-    s->kernel[1] = (size_t)w->dims[3];
-    s->group = (size_t)nori__attr_i(node, "group", 1);
-    s->block = nori__kernels_get()->block;
-    s->planes = node->inputs[0]->type.rank == 4;
-    s->how = choose(s, node);
     size_t m = s->how == NORI__BCONV_DEPTHWISE ? s->made : s->made / s->group;
     s->blocks = nori__div_up(m, s->block);
     s->pairs = nori__div_up(s->blocks, 2);
@@ -187,32 +187,54 @@ static nori_status fill(nori__bconv *s, const nori__node *node, const nori_tenso
     return NORI_OK;
 }
 
-static nori_status bconv_make(const nori__node *node, const nori_tensor *w, const nori_tensor *b,
-                              const nori_allocator *a, nori__bconv **out, nori_error *err)
+nori_status nori__bconv_make(const nori__bconv_form *form, const nori_tensor *w,
+                             const nori_tensor *b, const nori_allocator *a, nori__bconv **out,
+                             nori_error *err)
 {
     nori__bconv *s = nori__alloc_zero(a, sizeof(*s));
     if (!s) {
         return nori__no_memory(err);
     }
-    nori_status status = nori__activation_read(node, &s->act)
-                             ? fill(s, node, w, b, a, err)
-                             : nori__fail(err, NORI_ERROR_INTERNAL, "unknown activation");
+    s->how = form->how;
+    s->planes = form->planes;
+    s->group = form->group;
+    s->act = form->act;
+    s->block = nori__kernels_get()->block;
+    s->from[0] = w;
+    s->from[1] = b;
+    s->made = (size_t)w->dims[0];
+    s->per_group = (size_t)w->dims[1];
+    s->kernel[0] = (size_t)w->dims[2];
+    s->kernel[1] = (size_t)w->dims[3];
+    nori_status status = fill(s, w, b, a, err);
     if (status != NORI_OK) {
-        bconv_release(s, a);
+        nori__bconv_free(s, a);
         return status;
     }
     *out = s;
     return NORI_OK;
 }
 
+static nori_status make_for(const nori__node *node, const nori_tensor *w, const nori_tensor *b,
+                            const nori_allocator *a, nori__bconv **out, nori_error *err)
+{
+    nori__bconv_form form = {.planes = node->inputs[0]->type.rank == 4,
+                             .group = (size_t)nori__attr_i(node, "group", 1)};
+    if (!nori__activation_read(node, &form.act)) {
+        return nori__fail(err, NORI_ERROR_INTERNAL, "unknown activation");
+    }
+    form.how = choose(node, w, form.planes, form.group);
+    return nori__bconv_make(&form, w, b, a, out, err);
+}
+
 static nori_status bconv_prepare(const nori__node *node, const nori_allocator *a, void **state,
                                  size_t *state_bytes, nori_error *err)
 {
     nori__bconv *s;
-    NORI__TRY(bconv_make(node, nori__cpu_default(node->inputs[1]),
-                         nori__cpu_default(nori__cpu_value(node, 2)), a, &s, err));
+    NORI__TRY(make_for(node, nori__cpu_default(node->inputs[1]),
+                       nori__cpu_default(nori__cpu_value(node, 2)), a, &s, err));
     *state = s;
-    *state_bytes = s->weights_bytes + s->bias_bytes + s->chunks_bytes + sizeof(*s);
+    *state_bytes = nori__bconv_bytes(s);
     return NORI_OK;
 }
 
@@ -247,30 +269,39 @@ void nori__bconv_line(const nori__bconv_chunk *c, size_t pixels, size_t blocks,
     }
 }
 
+bool nori__bconv_window(const nori__bconv *s, const nori__node *node, const int64_t *in,
+                        const int64_t *out, nori__block_window *g)
+{
+    int64_t kernel[2] = {(int64_t)s->kernel[0], (int64_t)s->kernel[1]};
+    nori__window w;
+    if (nori__window_read(node, NULL, 2, kernel, &w) != NORI_OK) {
+        return false;
+    }
+    for (int d = 0; d < 2; d++) {
+        int64_t size;
+        if (nori__window_out(&w, NULL, d, in[d], &size) != NORI_OK || size != out[d] ||
+            w.begin[d] < 0 || w.end[d] < 0) {
+            return false;
+        }
+        g->in[d] = (size_t)in[d];
+        g->out[d] = (size_t)size;
+        g->kernel[d] = s->kernel[d];
+        g->stride[d] = (size_t)w.stride[d];
+        g->dilation[d] = (size_t)w.dilation[d];
+        g->begin[d] = (size_t)w.begin[d];
+    }
+    return true;
+}
+
 static bool bconv_plan(const nori__bconv *s, const nori_call *call, nori__bconv_run *r,
                        size_t *bytes)
 {
     const nori_tensor *x = call->in[0], *y = call->out[0];
-    int64_t kernel[2] = {(int64_t)s->kernel[0], (int64_t)s->kernel[1]};
     int threads = nori__cpu_threads(call);
-    nori__window w;
     memset(r, 0, sizeof(*r));
     if (x->rank != (s->planes ? 4 : 5) ||
-        nori__window_read(call->node, NULL, 2, kernel, &w) != NORI_OK) {
+        !nori__bconv_window(s, call->node, x->dims + 2, y->dims + 2, &r->g)) {
         return false;
-    }
-    for (int d = 0; d < 2; d++) {
-        int64_t out;
-        if (nori__window_out(&w, NULL, d, x->dims[d + 2], &out) != NORI_OK ||
-            out != y->dims[d + 2] || w.begin[d] < 0 || w.end[d] < 0) {
-            return false;
-        }
-        r->g.in[d] = (size_t)x->dims[d + 2];
-        r->g.out[d] = (size_t)out;
-        r->g.kernel[d] = s->kernel[d];
-        r->g.stride[d] = (size_t)w.stride[d];
-        r->g.dilation[d] = (size_t)w.dilation[d];
-        r->g.begin[d] = (size_t)w.begin[d];
     }
     r->s = s;
     r->batch = (size_t)x->dims[0];
@@ -342,9 +373,9 @@ static nori_status run_given(const nori__bconv *s, nori_call *call, const nori_t
         return nori__fail(call->err, NORI_ERROR_DATA,
                           "the weight given for this run has another shape than its default");
     }
-    NORI__TRY(bconv_make(call->node, w, b, call->allocator, &own, call->err));
+    NORI__TRY(make_for(call->node, w, b, call->allocator, &own, call->err));
     nori_status status = run_with(own, call);
-    bconv_release(own, call->allocator);
+    nori__bconv_free(own, call->allocator);
     return status;
 }
 

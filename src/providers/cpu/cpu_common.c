@@ -29,9 +29,15 @@ nori_status nori__cpu_reference(nori_call *call)
 
 bool nori__activation_read(const nori__node *node, nori__activation *act)
 {
-    const char *name = nori__attr_s(node, "activation", "");
+    return nori__activation_named(node, "activation", "activation_params", act);
+}
+
+bool nori__activation_named(const nori__node *node, const char *activation, const char *params,
+                            nori__activation *act)
+{
+    const char *name = nori__attr_s(node, activation, "");
     size_t n;
-    const float *p = nori__attr_floats(node, "activation_params", &n);
+    const float *p = nori__attr_floats(node, params, &n);
     n = p ? n : 0;
     float one_by_one[2]; /* as FusedGemm has them */
     if (n == 0 && nori__attr_find(node, "activation_alpha")) {

@@ -6,6 +6,7 @@ nori_sources(
     blocked_rewrite.c
     cpu_bconv.c
     cpu_bchannel.c
+    cpu_bexpand.c
     cpu_bmove.c
     cpu_bpool.c
     cpu_bturned.c
