@@ -39,7 +39,8 @@ static inline size_t nori__div_up(size_t a, size_t b)
 }
 
 extern const nori__kernel nori__blocked_from, nori__blocked_to, nori__blocked_conv,
-    nori__blocked_turned, nori__blocked_expand, nori__blocked_pool, nori__blocked_mean, nori__blocked_scale, nori__blocked_norm,
+    nori__blocked_turned, nori__blocked_expand, nori__blocked_pool, nori__blocked_mean,
+    nori__blocked_scale, nori__blocked_norm,
     nori__blocked_leaky, nori__blocked_resize;
 
 /* ---- convolution ---- */
