@@ -17,7 +17,7 @@ run: build
 	@sh examples/digits/demo.sh $(NORI)
 
 test: build
-	@ctest --test-dir $(BUILD) -LE slow --output-on-failure $(if $(VERBOSE),,--quiet -O $(BUILD)/tests.log) \
+	@ctest --test-dir $(BUILD) -LE slow -j$$(nproc) --output-on-failure $(if $(VERBOSE),,--quiet -O $(BUILD)/tests.log) \
 	    && grep -E 'tests passed|Total Test' $(BUILD)/tests.log || { cat $(BUILD)/tests.log; exit 1; }
 
 test-all:
