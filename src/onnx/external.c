@@ -51,6 +51,13 @@ nori_status nori__external_create(const nori_allocator *a, const char *base_dir,
     return NORI_OK;
 }
 
+void nori__external_relax(const nori__external *e)
+{
+    for (size_t i = 0; e && i < e->files.count; i++) {
+        nori__map_relax(&((const mapped *)e->files.items[i])->file);
+    }
+}
+
 void nori__external_free(nori__external *e)
 {
     if (!e) {

@@ -230,6 +230,8 @@ typedef struct nori__external nori__external;
 nori_status nori__external_create(const nori_allocator *a, const char *base_dir,
                                   const char *model_real_dir, bool allow_outside,
                                   nori__external **external, nori_error *err);
+/* Gives back the pages of all files mapped so far (nori__map_relax). */
+void nori__external_relax(const nori__external *e);
 void nori__external_free(nori__external *external);
 /* View of length bytes at offset (entries "offset", "length" are decimal; a missing length means
  * expected bytes); refused unless it is exactly expected bytes and inside the file. */

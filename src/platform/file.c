@@ -58,6 +58,17 @@ void nori__map_close(nori__map_file *file)
     *file = (nori__map_file){NULL, 0};
 }
 
+void nori__map_relax(const nori__map_file *file)
+{
+#ifdef MADV_DONTNEED
+    if (file->data) {
+        madvise((void *)(uintptr_t)file->data, file->size, MADV_DONTNEED);
+    }
+#else
+    (void)file;
+#endif
+}
+
 struct nori__out_file {
     const nori_allocator *allocator;
     int fd;

@@ -17,6 +17,8 @@ typedef struct nori__map_file {
 } nori__map_file;
 nori_status nori__map_open(const char *path, nori__map_file *file, nori_error *err);
 void nori__map_close(nori__map_file *file);
+/* Gives the pages back that were read so far: they come again from the file when looked at. */
+void nori__map_relax(const nori__map_file *file);
 
 /* A file that appears whole at path on commit, or not at all (temporary beside it, fsync,
  * rename). After any failed write commit fails too. abort removes the temporary. */

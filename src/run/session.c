@@ -5,6 +5,8 @@
 #include "providers/providers.h"
 #include "run/run.h"
 
+#define PACKED_MUCH ((uint64_t)1 << 20)
+
 void nori_session_options_default(nori_session_options *options)
 {
     *options = (nori_session_options){.size = sizeof(*options), .level = 2};
@@ -185,6 +187,16 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
     return build_plan(s, o, err);
 }
 
+/* Weights that were packed have been read: the file's pages need not stay beside the packed ones.
+ * Those that a run reads after all come back one by one. */
+static void give_pages_back(nori_session *s)
+{
+    if (s->packed_bytes >= PACKED_MUCH) {
+        nori__map_relax(&s->source->file);
+        nori__external_relax(s->source->external);
+    }
+}
+
 nori_status nori_session_create(const nori_model *model, const nori_session_options *options,
                                 nori_session **session, nori_error *err)
 {
@@ -218,6 +230,7 @@ nori_status nori_session_create(const nori_model *model, const nori_session_opti
         nori_session_free(s);
         return status;
     }
+    give_pages_back(s);
     *session = s;
     return NORI_OK;
 }
