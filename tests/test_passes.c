@@ -431,6 +431,55 @@ static void random_graphs(void **state)
     }
 }
 
+/* Verifies, and counts what has run; a graph without its last Identity is "broken" when asked. */
+typedef struct looker {
+    int looks;
+    bool needs_identity;
+} looker;
+
+static nori_status look(void *user, const nori__pass *pass, nori__ir *ir, nori_error *err)
+{
+    looker *l = user;
+    (void)pass;
+    l->looks++;
+    NORI__TRY(nori__ir_verify(ir, err));
+    for (const nori__node *n = ir->main->first; l->needs_identity && n; n = n->next) {
+        if (nori__node_is(n, NORI__OP_ONNX_Identity)) {
+            return NORI_OK;
+        }
+    }
+    return l->needs_identity ? nori__fail(err, NORI_ERROR_INTERNAL, "the Identity is gone")
+                             : NORI_OK;
+}
+
+/* The check is made after every pass, and the error names the one that broke the graph. */
+static void the_pass_is_named(void **state)
+{
+    (void)state;
+    make m;
+    begin(&m, "2 2");
+    make_node(&m, &m.graph, "", "Relu", "", "x", "a");
+    make_node(&m, &m.graph, "", "Identity", "", "a", "b");
+    make_node(&m, &m.graph, "", "Neg", "", "b", "y");
+    for (int needs = 0; needs < 2; needs++) {
+        nori_error err = {0};
+        looker l = {.needs_identity = needs != 0};
+        nori__ir *ir = make_ir(&m);
+        nori__resolve(ir);
+        assert_int_equal(nori__upgrade(ir, &err), NORI_OK);
+        nori_status s = nori__passes_run_checked(ir, 1, look, &l, &err);
+        if (needs) {
+            assert_int_equal(s, NORI_ERROR_INTERNAL);
+            assert_string_equal(err.where, "pass identity");
+        } else {
+            assert_int_equal(s, NORI_OK);
+            assert_true(l.looks >= 5);
+        }
+        nori__ir_free(ir);
+    }
+    make_end(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +491,7 @@ int main(void)
         cmocka_unit_test(norms_go_into_weights),
         cmocka_unit_test(weights_stay_where_they_must),
         cmocka_unit_test(random_graphs),
+        cmocka_unit_test(the_pass_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

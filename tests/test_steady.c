@@ -1,6 +1,6 @@
-/* The steady state of the cpu provider allocates nothing: runs after the second, with outputs given by the caller, take
- * memory neither from the environment's allocator nor from the C library; with fresh outputs only
- * these. Counted in the allocator hook and by standing in for malloc and its kin. */
+/* The steady state of the cpu provider allocates nothing: runs after the second, with outputs given by
+ * the caller, take memory neither from the environment's allocator nor from the C library; with fresh
+ * outputs only these. Counted in the allocator hook and by standing in for malloc and its kin. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

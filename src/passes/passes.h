@@ -17,6 +17,12 @@ const nori__pass *nori__pass_at(size_t index);
 /* Infers, then runs the passes of the level over and over until nothing changes (at most a few
  * rounds), inferring again after each round that changed something. */
 nori_status nori__passes_run(nori__ir *ir, int level, nori_error *err);
+/* The same with a look at the graph after every pass: the first that is not NORI_OK ends it, and the
+ * error names the pass that broke the graph. In debug builds nori__passes_run verifies so. */
+typedef nori_status (*nori__pass_check)(void *user, const nori__pass *pass, nori__ir *ir,
+                                        nori_error *err);
+nori_status nori__passes_run_checked(nori__ir *ir, int level, nori__pass_check check, void *user,
+                                     nori_error *err);
 
 nori_status nori__pass_branch(nori__ir *ir, bool *changed, nori_error *err);
 nori_status nori__pass_fold(nori__ir *ir, bool *changed, nori_error *err);

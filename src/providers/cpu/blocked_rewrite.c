@@ -579,6 +579,7 @@ nori_status nori__cpu_block(nori__ir *ir, nori_error *err)
 
 nori_status nori__cpu_rewrite(nori__ir *ir, nori_error *err)
 {
+    NORI__TRY(nori__cpu_half_islands(ir, err));
     NORI__TRY(nori__cpu_fuse(ir, err));
     NORI__TRY(nori__infer_graph(ir, err)); /* joined nodes' outputs are what their last one's were */
     return nori__cpu_block(ir, err);

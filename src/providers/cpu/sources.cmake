@@ -24,6 +24,7 @@ nori_sources(
     cpu_transpose.c
     fuse.c
     fuse_patterns.c
+    half_islands.c
     patches.c
     product.c
     sproduct.c
