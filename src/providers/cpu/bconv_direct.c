@@ -3,12 +3,17 @@
  *
  * A unit is a span of output rows (of pixels, where the plane is one line) by a share of the output
  * pairs. Where the window reaches into pads the unit copies its input rows with their pads first:
- * little against the products, and the tiles need no tests. Within a unit each pair's weights pass
+ * little against the products, and the tiles need no tests. Where rows are too short for good tiles
+ * the copy is made once for each kernel column and place within the vertical stride, without what
+ * that column does not look at: then a span of rows is one line. Within a unit each pair's weights pass
  * through the cache once, in chunks that meet all pixels before the next chunk comes. */
 #include "providers/cpu/blocked.h"
 
-/* Input bytes of a unit: they and the outputs stay in the second cache. */
+/* Input bytes of a unit: they and the outputs stay in the second cache. With many weights a unit is
+ * larger: they are read again for every one. */
 #define SPAN_BYTES (256 * 1024)
+#define LARGE_SPAN_BYTES (768 * 1024)
+#define MANY_WEIGHTS (1024 * 1024)
 
 static size_t at_least(size_t a, size_t b)
 {
@@ -28,11 +33,16 @@ bool nori__bconv_direct_plan(nori__bconv_run *r, int threads)
     }
     r->flat = !r->copied && !s->planes && s->kernel[0] * s->kernel[1] == 1 && g->stride[0] == 1 &&
               g->stride[1] == 1 && reach[0] == g->in[0] && reach[1] == g->in[1];
-    r->step = r->flat ? c : g->stride[1] * c;
+    size_t row_tiles = nori__div_up(g->out[1], tile);
+    r->gathered = !r->flat && !s->planes && s->blocks > 2 && g->out[0] > 1 &&
+                  4 * g->out[1] < 3 * tile * row_tiles;
+    r->step = r->flat || r->gathered ? c : g->stride[1] * c;
     size_t lines = r->flat ? g->out[0] * g->out[1] : g->out[0];
-    size_t line_bytes = r->x_blocks * c * sizeof(float) *
-                        (r->flat ? 1 : g->stride[0] * (r->copied ? reach[1] : g->in[1]));
-    size_t most = at_least(SPAN_BYTES / line_bytes, r->flat ? 4 * tile : 1);
+    size_t line = r->flat ? 1 : r->gathered ? g->kernel[1] * g->stride[0] * g->out[1]
+                                            : g->stride[0] * (r->copied ? reach[1] : g->in[1]);
+    size_t span_bytes = s->weights_bytes > MANY_WEIGHTS ? LARGE_SPAN_BYTES : SPAN_BYTES;
+    size_t most = at_least(span_bytes / (line * r->x_blocks * c * sizeof(float)),
+                           r->flat ? 4 * tile : 1);
     /* A plane a little larger than that is left whole; with threads there are units for all. */
     r->spans = lines < most + most / 2 ? 1 : nori__div_up(lines, most);
     if (threads > 1 && r->batch * r->spans < 3 * (size_t)threads &&
@@ -44,6 +54,12 @@ bool nori__bconv_direct_plan(nori__bconv_run *r, int threads)
     r->spans = nori__div_up(lines, r->span);
     nori__bconv_share(r, s->pairs * s->group, threads);
     r->offset_bytes = s->terms * sizeof(int64_t);
+    if (r->gathered) {
+        r->copy_width = g->out[1];
+        r->copy_rows = r->span + (g->kernel[0] - 1) * g->dilation[0] / g->stride[0];
+        return nori__mul_size(r->copy_width * g->kernel[1] * g->stride[0], r->copy_rows, &total) &&
+               nori__mul_size(total, r->x_blocks * c * sizeof(float), &r->thread_bytes);
+    }
     if (r->copied) {
         r->copy_width = reach[1];
         r->copy_rows = (r->span - 1) * g->stride[0] + (g->kernel[0] - 1) * g->dilation[0] + 1;
@@ -56,6 +72,9 @@ bool nori__bconv_direct_plan(nori__bconv_run *r, int threads)
 /* Floats between planes and rows of what tiles read. */
 static size_t plane_step(const nori__bconv_run *r)
 {
+    if (r->gathered) {
+        return r->g.kernel[1] * r->g.stride[0] * r->copy_rows * r->copy_width * r->s->block;
+    }
     return r->copied ? r->copy_rows * r->copy_width * (r->s->planes ? 1 : r->s->block) : r->x_plane;
 }
 
@@ -70,6 +89,12 @@ void nori__bconv_direct_offsets(nori__bconv_run *r)
     size_t taps = s->kernel[0] * s->kernel[1], c = s->planes ? 1 : s->block;
     for (size_t t = 0; t < s->terms; t++) {
         size_t plane = t / taps, h = t % taps / s->kernel[1], w = t % s->kernel[1];
+        if (r->gathered) {
+            size_t down = h * r->g.dilation[0], stride = r->g.stride[0];
+            size_t row = (w * stride + down % stride) * r->copy_rows + down / stride;
+            r->offset[t] = (int64_t)(plane * plane_step(r) + row * r->copy_width * c);
+            continue;
+        }
         r->offset[t] = (int64_t)(plane * plane_step(r) + h * r->g.dilation[0] * row_step(r) +
                                  w * r->g.dilation[1] * c);
     }
@@ -98,6 +123,37 @@ static void copy_rows(const nori__bconv_run *r, const float *x, size_t row, size
     }
 }
 
+/* The pixels that kernel column w sees in one padded input row. x: the row; NULL: it is padding. */
+static void gather_row(const nori__bconv_run *r, const float *x, size_t w, float *out)
+{
+    const nori__block_window *g = &r->g;
+    size_t c = r->s->block, at = w * g->dilation[1]; /* counted from the first pad */
+    for (size_t j = 0; j < g->out[1]; j++, at += g->stride[1], out += c) {
+        if (!x || at < g->begin[1] || at - g->begin[1] >= g->in[1]) {
+            memset(out, 0, c * sizeof(float));
+        } else {
+            memcpy(out, x + (at - g->begin[1]) * c, c * sizeof(float));
+        }
+    }
+}
+
+static void gather_rows(const nori__bconv_run *r, const float *x, size_t row, float *out)
+{
+    const nori__block_window *g = &r->g;
+    size_t c = r->s->block, line = g->in[1] * c;
+    for (size_t b = 0; b < r->x_blocks; b++, x += r->x_plane) {
+        for (size_t w = 0; w < g->kernel[1]; w++) {
+            for (size_t place = 0; place < g->stride[0]; place++) {
+                for (size_t h = 0; h < r->copy_rows; h++, out += r->copy_width * c) {
+                    size_t in = (row + h) * g->stride[0] + place;
+                    bool inside = in >= g->begin[0] && in - g->begin[0] < g->in[0];
+                    gather_row(r, inside ? x + (in - g->begin[0]) * line : NULL, w, out);
+                }
+            }
+        }
+    }
+}
+
 /* One pair of output blocks over a unit's rows. */
 static void pair(const nori__bconv_run *r, size_t index, size_t image, size_t first, size_t lines,
                  const float *x)
@@ -116,8 +172,8 @@ static void pair(const nori__bconv_run *r, size_t index, size_t image, size_t fi
         f.bias = i == 0 ? s->bias + block * c : NULL;
         f.clamp = last && s->act.clamp;
         f.add = last && r->add ? r->add + at : NULL;
-        if (r->flat) {
-            nori__bconv_line(k, lines, blocks, r->offset, x, r->step, w + k->before * blocks * c,
+        if (r->flat || r->gathered) {
+            nori__bconv_line(k, lines * width, blocks, r->offset, x, r->step, w + k->before * blocks * c,
                              true, r->y + at, r->y_plane, &f);
             continue;
         }
@@ -145,7 +201,10 @@ void nori__bconv_direct_units(void *run, int64_t begin, int64_t end, int thread)
         nori__bconv_unit(r, u, &image, &span, &share);
         size_t first = span * r->span, n = lines - first < r->span ? lines - first : r->span;
         const float *x = r->x + image * r->x_batch;
-        if (r->copied) {
+        if (r->gathered) {
+            gather_rows(r, x, first, copy);
+            x = copy;
+        } else if (r->copied) {
             copy_rows(r, x, first, n, copy);
             x = copy;
         } else {

@@ -102,7 +102,8 @@ typedef struct nori__bconv_run {
     size_t share, shares;     /* pairs a unit; how many units share a span */
     size_t x_plane, x_batch, y_plane, y_batch; /* floats */
     bool flat, copied;        /* 1 x 1: a plane is one line; pads: rows are copied with them */
-    size_t copy_rows, copy_width; /* of a unit's copy */
+    bool gathered;            /* the copy has the pixels of each kernel column side by side */
+    size_t copy_rows, copy_width; /* of a unit's copy; gathered: rows of one place in the stride */
     size_t step;              /* floats between inputs of neighbouring pixels */
     int64_t *offset;          /* of terms */
     size_t offset_bytes, thread_bytes;
