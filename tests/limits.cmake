@@ -4,7 +4,8 @@ set_tests_properties(creation PROPERTIES RUN_SERIAL ON)
 nori_test(memory full test_memory.c)
 set_tests_properties(memory PROPERTIES RUN_SERIAL ON)
 nori_test(steady fast test_steady.c)
-nori_test(cpu_half fast test_cpu_half.c)
+nori_test(cpu_half full test_cpu_half.c)
+set_tests_properties(cpu_half PROPERTIES RUN_SERIAL ON)
 # Models that torch exports, against torch's own outputs; they are made once, outside the tree.
 set(NORI_TORCH_EXPORTER "${NORI_SHARED_DIR}/tools/export_torch_models.py" CACHE FILEPATH
     "script that exports models of torch with torch's outputs")

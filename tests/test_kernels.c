@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/half.h"
 #include "kernel_harness.h"
 
 enum { ROOM = 1 << 16 };
@@ -409,6 +410,38 @@ static void unary_special(void **state)
     }
 }
 
+/* ---- half floats ---- */
+
+/* Every half; and floats next to those and half way between them, as the scalar functions say. */
+static void halves(void **state)
+{
+    (void)state;
+    enum { N = 65536 };
+    uint16_t *h = malloc(N * sizeof(*h)), *back = malloc(N * sizeof(*back));
+    float *f = malloc(N * sizeof(*f)), *x = malloc(N * sizeof(*x));
+    assert_true(h && back && f && x);
+    EACH_LEVEL(k) {
+        for (uint32_t i = 0; i < N; i++) {
+            h[i] = (uint16_t)i;
+        }
+        k->f16_to_f32(N - 3, h, f);
+        for (uint32_t i = 0; i < N - 3; i++) {
+            float want = nori__f16_to_f32(h[i]);
+            assert_true(f[i] == want || (isnan(f[i]) && isnan(want)));
+            x[i] = want + (i % 3 == 0 ? 0 : (i % 3 == 1 ? 0.5f : 0.50001f) * fabsf(want) / 1024);
+        }
+        k->f32_to_f16(N - 3, x, back);
+        for (uint32_t i = 0; i < N - 3; i++) {
+            uint16_t want = nori__f32_to_f16(x[i]);
+            assert_true(back[i] == want || (isnan(x[i]) && isnan(nori__f16_to_f32(back[i]))));
+        }
+    }
+    free(h);
+    free(back);
+    free(f);
+    free(x);
+}
+
 /* ---- rows ---- */
 
 static void rows(void **state)
@@ -624,6 +657,7 @@ int main(void)
         cmocka_unit_test(tiles),         cmocka_unit_test(packs),    cmocka_unit_test(patches),
         cmocka_unit_test(few_rows),      cmocka_unit_test(int_tiles), cmocka_unit_test(int_rows),
         cmocka_unit_test(int_packs),     cmocka_unit_test(unary),    cmocka_unit_test(unary_special),
+        cmocka_unit_test(halves),
         cmocka_unit_test(rows),          cmocka_unit_test(binary),   cmocka_unit_test(windows),
         cmocka_unit_test(depthwise),     cmocka_unit_test(transposes),
     };

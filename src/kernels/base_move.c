@@ -1,4 +1,5 @@
 /* base_move.c: moving bits in plain C. */
+#include "base/half.h"
 #include "kernels/internal.h"
 
 #define BLOCK 16
@@ -20,7 +21,23 @@ static void x32_transpose(size_t rows, size_t cols, const uint32_t *in, size_t i
     }
 }
 
+static void f16_to_f32(size_t n, const uint16_t *x, float *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        y[i] = nori__f16_to_f32(x[i]);
+    }
+}
+
+static void f32_to_f16(size_t n, const float *x, uint16_t *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        y[i] = nori__f32_to_f16(x[i]);
+    }
+}
+
 void nori__base_move(nori__kernels *k)
 {
+    k->f16_to_f32 = f16_to_f32;
+    k->f32_to_f16 = f32_to_f16;
     k->x32_transpose = x32_transpose;
 }

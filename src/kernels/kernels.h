@@ -210,6 +210,9 @@ typedef struct nori__kernels {
 
     /* ---- moving bits (base_move.c) ---- */
     /* out[c * out_step + r] = in[r * in_step + c]. */
+    /* Half floats to float and back, to nearest, ties to even; NaN stays NaN. */
+    void (*f16_to_f32)(size_t n, const uint16_t *x, float *y);
+    void (*f32_to_f16)(size_t n, const float *x, uint16_t *y);
     void (*x32_transpose)(size_t rows, size_t cols, const uint32_t *in, size_t in_step,
                           uint32_t *out, size_t out_step);
 } nori__kernels;

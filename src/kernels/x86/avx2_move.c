@@ -45,7 +45,33 @@ static void x32_transpose(size_t rows, size_t cols, const uint32_t *in, size_t i
     }
 }
 
+static void f16_to_f32(size_t n, const uint16_t *x, float *y)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m128i h = _mm_loadu_si128((const __m128i *)(const void *)(x + i));
+        _mm256_storeu_ps(y + i, _mm256_cvtph_ps(h));
+    }
+    for (; i < n; i++) {
+        y[i] = _cvtsh_ss(x[i]);
+    }
+}
+
+static void f32_to_f16(size_t n, const float *x, uint16_t *y)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+        _mm_storeu_si128((__m128i *)(void *)(y + i), h);
+    }
+    for (; i < n; i++) {
+        y[i] = (uint16_t)_cvtss_sh(x[i], _MM_FROUND_TO_NEAREST_INT);
+    }
+}
+
 void nori__avx2_move(nori__kernels *k)
 {
+    k->f16_to_f32 = f16_to_f32;
+    k->f32_to_f16 = f32_to_f16;
     k->x32_transpose = x32_transpose;
 }

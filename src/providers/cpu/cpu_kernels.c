@@ -28,6 +28,15 @@ static bool words(const nori__node *node)
                  v->type.elem == NORI_UINT32);
 }
 
+/* float16 to float32, or back. */
+static bool half_and_float(const nori__node *node)
+{
+    const nori__value *v = nori__cpu_value(node, 0);
+    int64_t to = nori__attr_i(node, "to", 0);
+    return v && ((v->type.elem == NORI_FLOAT16 && to == NORI_FLOAT) ||
+                 (v->type.elem == NORI_FLOAT && to == NORI_FLOAT16));
+}
+
 static const struct row {
     nori__op_id op;
     bool (*accepts)(const nori__node *node);
@@ -78,6 +87,7 @@ static const struct row {
     {NORI__OP_ONNX_DequantizeLinear, eight_bits, &nori__cpu_dequantize},
     {NORI__OP_ONNX_DynamicQuantizeLinear, first_float, &nori__cpu_dynamic_quantize},
     {NORI__OP_ONNX_ReduceMean, first_float, &nori__cpu_mean},
+    {NORI__OP_ONNX_Cast, half_and_float, &nori__cpu_cast},
     {NORI__OP_ONNX_Transpose, words, &nori__cpu_transpose},
 };
 

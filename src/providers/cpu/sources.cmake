@@ -10,6 +10,7 @@ nori_sources(
     cpu_bmove.c
     cpu_bpool.c
     cpu_bturned.c
+    cpu_cast.c
     cpu_common.c
     cpu_conv.c
     cpu_elementwise.c
