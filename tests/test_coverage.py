@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 p = argparse.ArgumentParser()
 p.add_argument("packs", nargs="+")
@@ -59,10 +60,15 @@ with tempfile.TemporaryDirectory() as folder:
     for driver in ("run_cases", "run_versions"):
         run_packs(os.path.join(args.tests, driver), os.path.join(folder, driver))
     path = os.path.join(folder, "tests")
-    for program in sorted(glob.glob(os.path.join(args.tests, "test_*"))):
-        if os.path.isfile(program) and os.access(program, os.X_OK):
-            subprocess.run([program], capture_output=True, timeout=300,
-                           env=dict(os.environ, NORI_OPERATORS=path))
+    programs = [f for f in glob.glob(os.path.join(args.tests, "test_*"))
+                if os.path.isfile(f) and os.access(f, os.X_OK)]
+
+    def report(program):
+        subprocess.run([program], capture_output=True, timeout=600,
+                       env=dict(os.environ, NORI_OPERATORS=path))
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(report, programs))
     for line in open(path):
         add(*line.rstrip("\n").split("\t")[1:])
 

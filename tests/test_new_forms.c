@@ -114,6 +114,64 @@ static void attention(void **state)
     is(1, NORI_FLOAT, "1 1 1", V(3));
 }
 
+/* A 1-D tensor as an attribute: floats, or uint8. */
+static void attr_tensor(const char *name, nori_type type, size_t count, const double *v)
+{
+    nori__pb_tensor *t = nori__arena_alloc(&m.arena, sizeof(*t));
+    assert_non_null(t);
+    t->data_type = type;
+    *MAKE_ADD(&m, t->dims) = (int64_t)count;
+    for (size_t i = 0; i < count; i++) {
+        if (type == NORI_FLOAT) {
+            *MAKE_ADD(&m, t->floats) = (float)v[i];
+        } else {
+            *MAKE_ADD(&m, t->ints) = (int64_t)v[i];
+        }
+    }
+    make_attr(&m, n, name, NORI__ATTR_TENSOR)->t = t;
+}
+
+static void newest(void **state)
+{
+    (void)state;
+    form("", 27, "LinearAttention", "a b c", "y z"); /* the state sums k v: 3, then 3 + 4 */
+    make_attr_int(&m, n, "q_num_heads", 1);
+    make_attr_int(&m, n, "kv_num_heads", 1);
+    make_attr_text(&m, n, "update_rule", "linear");
+    in(NORI_FLOAT, "1 2 1", V(1, 2));
+    in(NORI_FLOAT, "1 2 1", V(1, 1));
+    in(NORI_FLOAT, "1 2 1", V(3, 4));
+    run(2);
+    is(0, NORI_FLOAT, "1 2 1", V(3, 14));
+    is(1, NORI_FLOAT, "1 1 1 1", V(7));
+
+    form("", 28, "SwiGLU", "a b", "y"); /* a sigmoid(a) b */
+    in(NORI_FLOAT, "2", V(1, 0));
+    in(NORI_FLOAT, "2", V(2, 5));
+    gives(NORI_FLOAT, "2", V(1.4621171573, 0));
+
+    form("ai.onnx.preview", 1, "FlexAttention", "a b c", "y");
+    in(NORI_FLOAT, "1 1 2 1", V(0, 1));
+    in(NORI_FLOAT, "1 1 2 1", V(0, 1.0986122887));
+    in(NORI_FLOAT, "1 1 2 1", V(1, 3));
+    gives(NORI_FLOAT, "1 1 2 1", V(2, 2.5));
+
+    form("ai.onnx.ml", 5, "TreeEnsemble", "a", "y"); /* at most 0.5: the first leaf */
+    make_attr_ints(&m, n, "tree_roots", I(0));
+    make_attr_ints(&m, n, "nodes_featureids", I(0));
+    attr_tensor("nodes_splits", NORI_FLOAT, F(0.5));
+    attr_tensor("nodes_modes", NORI_UINT8, F(0));
+    make_attr_ints(&m, n, "nodes_truenodeids", I(0));
+    make_attr_ints(&m, n, "nodes_trueleafs", I(1));
+    make_attr_ints(&m, n, "nodes_falsenodeids", I(1));
+    make_attr_ints(&m, n, "nodes_falseleafs", I(1));
+    make_attr_ints(&m, n, "leaf_targetids", I(0, 0));
+    attr_tensor("leaf_weights", NORI_FLOAT, F(10, 20));
+    make_attr_int(&m, n, "n_targets", 1);
+    in(NORI_FLOAT, "3 1", V(0, 0.5, 1));
+    gives(NORI_FLOAT, "3 1", V(10, 10, 20));
+}
+
 static void others(void **state)
 {
     (void)state;
@@ -160,7 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bits), cmocka_unit_test(elements), cmocka_unit_test(pictures),
-        cmocka_unit_test(attention), cmocka_unit_test(others),
+        cmocka_unit_test(attention), cmocka_unit_test(newest), cmocka_unit_test(others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
