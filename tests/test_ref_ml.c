@@ -108,6 +108,26 @@ static double split(const char *mode, nori_type type, double x, double threshold
     return v;
 }
 
+static void test_tree_without_root(void **state)
+{
+    (void)state;
+    make m;
+    nori_tensor *out[1];
+    nori__pb_node *n = begin(&m, "TreeEnsembleRegressor", NORI_FLOAT, "o");
+    INTS(&m, n, "nodes_treeids", 0, 0, 1);
+    INTS(&m, n, "nodes_nodeids", 0, 1, 0);
+    INTS(&m, n, "nodes_featureids", 0, 0, 0);
+    INTS(&m, n, "nodes_truenodeids", 1, 0, 0); /* there and back */
+    INTS(&m, n, "nodes_falsenodeids", 1, 0, 0);
+    attr_strings(&m, n, "nodes_modes", "BRANCH_LEQ BRANCH_LEQ LEAF");
+    FLOATS(&m, n, "nodes_values", 0, 0, 0);
+    INTS(&m, n, "target_treeids", 0, 1);
+    INTS(&m, n, "target_nodeids", 1, 0);
+    INTS(&m, n, "target_ids", 0, 0);
+    FLOATS(&m, n, "target_weights", 20, 10);
+    finish(&m, NODE_F(NODE_DIMS(1, 1), 1), out, 1, NORI_ERROR_MODEL);
+}
+
 static void test_tree_modes(void **state)
 {
     (void)state;
@@ -447,6 +467,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tree_modes),
+        cmocka_unit_test(test_tree_without_root),
         cmocka_unit_test(test_tree_classifier),
         cmocka_unit_test(test_tree_aggregates),
         cmocka_unit_test(test_tree_cycle),

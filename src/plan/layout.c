@@ -84,6 +84,11 @@ static bool try_view(layouter *w, uint32_t s, const nori__step *step)
             return false;
         }
     }
+    for (uint32_t i = 1; i < step->n_in; i++) {
+        if (step->in[i] != NORI__NO_SLOT && !w->content[step->in[i]]) {
+            return false; /* what the run brings may not fit: the kernel looks at it */
+        }
+    }
     uint32_t in = step->in[0], out = step->out[0];
     if (w->plan->slots[out].is_output || !same_size(w->seen[in], w->seen[out]) ||
         w->seen[in]->type == NORI_STRING) {

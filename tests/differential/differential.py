@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import draw  # noqa: E402
 import known  # noqa: E402
 import ops_control  # noqa: E402
+import ops_illegal  # noqa: E402
 import ops_image  # noqa: E402
 import ops_math  # noqa: E402
 import ops_ml  # noqa: E402
@@ -36,8 +37,8 @@ import ops_text  # noqa: E402
 import ops_tree  # noqa: E402
 import ort_library  # noqa: E402
 
-TABLES = (ops_control, ops_image, ops_math, ops_ml, ops_move, ops_ms, ops_ms_attention, ops_nn,
-          ops_quant, ops_recurrent, ops_reduce, ops_sequence, ops_text,
+TABLES = (ops_control, ops_illegal, ops_image, ops_math, ops_ml, ops_move, ops_ms, ops_ms_attention,
+          ops_nn, ops_quant, ops_recurrent, ops_reduce, ops_sequence, ops_text,
           ops_tree)  # importing one fills draw.TABLE
 
 NO_KERNEL = re.compile("no kernel for version|the module .* is not there")
@@ -52,6 +53,9 @@ class Result:
     def faults(self):
         """Kinds of disagreement, as (kind, configuration, text)."""
         out = []
+        if self.case.illegal:
+            return [("accepts what is not legal", config, "") for config, (status, _) in self.nori.items()
+                    if status in ("ran", "crashed")]
         if self.broken:
             out.append(("broken", "", self.broken))
         for config, output, text, got, want in self.differs:
@@ -149,7 +153,7 @@ def smallest(runner, case, kind, tries=60):
     """The smallest case of the same operator with a disagreement of the same kind."""
     best, best_weight = None, case.weight()
     for size in range(1, case.size + 1):
-        cases = [draw.make(case.domain, case.op, 1000003 + k, size) for k in range(tries)]
+        cases = [draw.make(case.domain, case.key, 1000003 + k, size) for k in range(tries)]
         for r in runner.run([c for c in cases if c]):
             if r.case.weight() < best_weight and any(f[0] == kind for f in unexcused(r)):
                 best, best_weight = r, r.case.weight()
@@ -161,7 +165,7 @@ def smallest(runner, case, kind, tries=60):
 def show(result, faults, title):
     c = result.case
     print("%s %s%s, opset %d, seed %d, size %d: %s" % (
-        title, c.domain + "." if c.domain else "", c.op, c.opset, c.seed, c.size, c.folder))
+        title, c.domain + "." if c.domain else "", c.key, c.opset, c.seed, c.size, c.folder))
     print(c.text())
     same = collections.defaultdict(list)  # what several configurations say alike is said once
     for kind, config, text in faults:
@@ -191,46 +195,48 @@ def main():
     runner = Runner(args.driver, library, folder)
     cases, void = [], collections.Counter()
     for (domain, op), (_, _, weight) in sorted(draw.TABLE.items()):
-        if only and op not in only and domain not in only:
+        if only and op.rstrip("!") not in only and domain not in only:
             continue
         for k in range(args.cases * weight if args.cases > 1 else 1):
             c = draw.make(domain, op, args.seed + k, args.size)
             void[op] += c is None
             cases += [c] if c else []
     bad, excused, agreed, refused = 0, collections.Counter(), 0, collections.Counter()
-    kernelless = set()
+    kernelless, illegal = set(), 0
     shown, per_op = set(), collections.defaultdict(collections.Counter)
     for start in range(0, len(cases), 2000):
         for r in runner.run(cases[start:start + 2000]):
             c, faults = r.case, r.faults()
             left = unexcused(r)
-            per_op[c.domain, c.op][r.ort[0]] += 1
+            per_op[c.domain, c.key][r.ort[0]] += 1
             if any(NO_KERNEL.search(text) for _, text in r.nori.values()):
                 kernelless.add(c.op)
-            if r.ort[0] in ("refused", "crashed"):
+            if c.illegal:
+                illegal += 1
+            elif r.ort[0] in ("refused", "crashed"):
                 refused[c.op, r.ort[1].split('model.onnx')[-1][:150]] += 1
             if left:
                 bad += 1
-                per_op[c.domain, c.op]["bad"] += 1
-                if (c.op, left[0][0]) not in shown:
-                    shown.add((c.op, left[0][0]))
+                per_op[c.domain, c.key]["bad"] += 1
+                if (c.key, left[0][0]) not in shown:
+                    shown.add((c.key, left[0][0]))
                     small = None if args.no_shrink else smallest(runner, c, left[0][0])
                     print("first seen with seed %d, size %d" % (c.seed, c.size) if small else "")
                     show(small or r, unexcused(small) if small else left, "DISAGREE")
                     sys.stdout.flush()
             elif faults:
                 excused[known.excuse(c, faults[0], r)] += 1
-            elif r.ort[0] == "ran":
+            elif r.ort[0] == "ran" and not c.illegal:
                 agreed += 1
     if args.verbose:
         for (domain, op), n in sorted(per_op.items()):
             print("%-28s %s void %d" % (op, " ".join("%s %d" % kv for kv in sorted(n.items())), void[op]))
         for (op, text), n in sorted(refused.items()):
             print("ORT refuses %s (%d): %s" % (op, n, text))
-    never = sorted(op for (_, op), n in per_op.items() if not n["ran"])
+    never = sorted(op for (_, op), n in per_op.items() if not n["ran"] and not op.endswith("!"))
     print("%d cases of %d operators: %d agree, %d differ as written down, %d refused by ONNX Runtime, "
-          "%d DISAGREE" % (len(cases), len(per_op), agreed, sum(excused.values()),
-                           sum(refused.values()), bad))
+          "%d not legal, %d DISAGREE" % (len(cases), len({(dom, o.rstrip("!")) for dom, o in per_op}), agreed,
+                                         sum(excused.values()), sum(refused.values()), illegal, bad))
     for name, n in sorted(excused.items()):
         print("  as written down: %s (%d)" % (name, n))
     if never:

@@ -41,7 +41,8 @@ class Skip(Exception):
 class Draw:
     def __init__(self, op, domain, seed, size):
         self.rng = random.Random("%s/%s/%d/%d" % (domain, op, seed, size))
-        self.op, self.domain, self.seed, self.size = op, domain, seed, size
+        self.key, self.domain, self.seed, self.size = op, domain, seed, size
+        self.op, self.illegal = op.rstrip("!"), op.endswith("!")
         self.inputs, self.attributes, self.outputs = [], {}, 1
         self.opset, self.atol, self.rtol = None, None, None
         self.imports = {}
@@ -237,7 +238,8 @@ TABLE = {}
 
 def entry(names, opset=21, domain="", weight=1):
     """Registers a function as the entry of each operator named. opset: one, or a tuple to draw
-    from (the newest form and older ones whose meaning differs)."""
+    from (the newest form and older ones whose meaning differs). A name that ends in "!" makes what is
+    not legal."""
     def add(function):
         for name in names.split():
             assert (domain, name) not in TABLE, name

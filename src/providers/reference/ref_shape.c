@@ -15,7 +15,7 @@ nori_status nori__ref_Identity(nori_call *call)
     return call->out[0] ? nori__move_whole(call->in[0], call->out[0], call->err) : NORI_OK;
 }
 
-/* Reshape, Flatten, Squeeze, Unsqueeze: inference has checked and shaped everything. */
+/* Flatten, Squeeze, Unsqueeze, and Reshape after its check: inference has shaped everything. */
 nori_status nori__ref_view(nori_call *call)
 {
     NORI__TRY(nori__ref_need(call, 0));
@@ -27,6 +27,25 @@ nori_status nori__ref_view(nori_call *call)
                           (long long)call->in[0]->count, (long long)call->out[0]->count);
     }
     return nori__move_whole(call->in[0], call->out[0], call->err);
+}
+
+/* A single unknown entry of the shape follows from the sizes before a run: what the run then brings must
+ * be that. */
+nori_status nori__ref_Reshape(nori_call *call)
+{
+    const nori_tensor *shape = nori__ref_in(call, 1), *out = nori__ref_out(call, 0);
+    bool keep_zero = nori__attr_i(call->node, "allowzero", 0) != 0;
+    for (int64_t d = 0; shape && out && d < shape->count; d++) {
+        int64_t want = nori__tensor_get_i64(shape, d);
+        bool open = want == -1 || (want == 0 && !keep_zero);
+        if (shape->count != out->rank || (!open && want != out->dims[d])) {
+            return nori__fail(call->err, NORI_ERROR_DATA,
+                              "entry %lld of the shape is %lld, the %lld elements of the input need %lld",
+                              (long long)d, (long long)want, (long long)call->in[0]->count,
+                              (long long)(d < out->rank ? out->dims[d] : 0));
+        }
+    }
+    return nori__ref_view(call);
 }
 
 /* splitmix64: small, and the same on every machine. */

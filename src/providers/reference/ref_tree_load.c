@@ -166,11 +166,24 @@ static nori_status link_nodes(const nori_call *call, const old_lists *l, const k
         if (t->yes < 0 || t->no < 0 || t->feature < 0) {
             return bad(call, "a node names a child or feature that does not exist");
         }
+        if (t->yes == i || t->no == i) {
+            return bad(call, "a node is its own child");
+        }
         child[t->yes] = child[t->no] = 1;
     }
     for (int64_t i = 0; i < f->n_nodes; i++) {
         if (!child[i]) {
             f->roots[f->n_roots++] = i;
+        }
+    }
+    bool rooted = false;
+    for (int64_t i = 0; i < f->n_nodes; i++) { /* keys are sorted by tree */
+        rooted = rooted || !child[keys[i].index];
+        if (i + 1 == f->n_nodes || keys[i].tree != keys[i + 1].tree) {
+            if (!rooted) {
+                return bad(call, "a tree has no root: its nodes go in a circle");
+            }
+            rooted = false;
         }
     }
     return NORI_OK;
