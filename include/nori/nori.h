@@ -270,6 +270,7 @@ typedef struct nori_session_options {
     const int64_t *dim_values;    /* ... to these sizes */
     size_t dim_count;
     uint64_t max_bytes;     /* cap for one run's activations; 0: no cap */
+    const char *passes;     /* comma-separated: only these standard rewrites; NULL: all */
     int split_only;         /* 1: only decide who would run what (provider.h tells); such a session
                                compiles nothing and cannot run */
     int profile;            /* 1: each node of each run is timed, see tools.h */

@@ -116,6 +116,74 @@ typedef struct nori_difference {
 NORI_API void nori_tensor_compare(const nori_tensor *got, const nori_tensor *want, double atol,
                                   double rtol, nori_difference *difference);
 
+/* ---- validating ------------------------------------------------------------------------- */
+
+typedef struct nori_agreement_options {
+    size_t size;        /* sizeof, set by _default */
+    double atol, rtol;  /* an element agrees when |got - want| <= atol + rtol |want|; 1e-4, 1e-3 */
+    double max_beyond;  /* share of elements that may not; default 0 */
+    double min_sqnr_db; /* also asked for when it is above 0; default 0 */
+    int top_k;          /* of class scores (rank 1 or 2); default 5 */
+} nori_agreement_options;
+NORI_API void nori_agreement_options_default(nori_agreement_options *options);
+
+/* How well results agree, over all pairs given so far. Start zeroed but for size. */
+typedef struct nori_agreement {
+    size_t size;           /* sizeof, set by the caller */
+    int passes;
+    uint64_t pairs, elements, beyond;
+    uint64_t nan_got, nan_want, inf_got, inf_want; /* counted, left out of what follows */
+    double max_abs;        /* largest |got - want| */
+    double max_rel;        /* largest |got - want| / max(|want|, 1e-6) */
+    double rms;            /* sqrt(mean (got - want)^2) */
+    double cosine;         /* of the angle between the two as vectors; 1 when both are zero */
+    double sqnr_db;        /* 10 log10(sum want^2 / sum (got - want)^2); infinite when equal */
+    uint64_t rows;         /* vectors of class scores */
+    double top1, topk;     /* share of rows with the same first; mean share of the first k in common */
+    char reason[256];      /* why a pair could not be compared (type, shape), or empty */
+    double sum_error, sum_want, sum_got, sum_product, sum_top1, sum_topk; /* what has been added up */
+} nori_agreement;
+/* Adds a pair. options may be NULL. */
+NORI_API void nori_agreement_add(nori_agreement *agreement, const nori_tensor *got,
+                                 const nori_tensor *want, const nori_agreement_options *options);
+
+/* One optimization level against level 0, on the output that agrees least. */
+typedef struct nori_level_row {
+    size_t size; /* sizeof, set by the caller */
+    int level;   /* 1 or 2 */
+    const char *output;       /* name; lives as long as the model */
+    nori_agreement agreement; /* of that output */
+    char culprit[64];         /* when it does not pass: the rewrite that moved the result beyond
+                                 tolerance ("fold", "rewriting by cpu"); else "" */
+} nori_level_row;
+/* Runs the model at levels 0, 1 and 2 with these options (their level is not looked at) and looks
+ * for the culprit where results differ. Errors of any run. */
+NORI_API nori_status nori_validate_levels(const nori_model *model,
+                                          const nori_session_options *options,
+                                          const nori_tensor *const *inputs, size_t input_count,
+                                          const nori_agreement_options *agreement,
+                                          nori_level_row rows[2], nori_error *error);
+
+/* Layer by layer: values of the got side paired with values of the same name on the want side. */
+typedef struct nori_layers nori_layers;
+typedef struct nori_layer {
+    size_t size; /* sizeof, set by the caller */
+    const char *value, *op, *path; /* name; operator and path of the node that makes it */
+    int has_total, has_own;
+    nori_agreement total; /* as it came out: own and inherited errors */
+    nori_agreement own;   /* the node alone, run on the want side's values: its own error */
+} nori_layer;
+/* Runs both once, at the levels the options say (0 has all of a model's values), and each node of
+ * got's main graph whose inputs want has alone. inputs fit both. */
+NORI_API nori_status nori_validate_layers(const nori_model *got, const nori_model *want,
+                                          const nori_session_options *got_options,
+                                          const nori_session_options *want_options,
+                                          const nori_tensor *const *inputs, size_t input_count,
+                                          const nori_agreement_options *agreement,
+                                          nori_layers **layers, nori_error *error);
+NORI_API int nori_layers_at(const nori_layers *layers, size_t index, nori_layer *layer); /* 0: past */
+NORI_API void nori_layers_free(nori_layers *layers);
+
 /* ---- measuring -------------------------------------------------------------------------- */
 
 /* Times of one node of a session made with profile = 1, over all runs so far. */

@@ -1,36 +1,51 @@
-/* passes.c: the list of passes and the loop that runs them. */
+/* passes.c: the loop that runs the standard rewrites. */
 #include "passes/passes.h"
 
 #define MAX_ROUNDS 4
 
-static const nori__pass passes[] = {
-    {"branch", 1, nori__pass_branch},
-    {"fold", 1, nori__pass_fold},
-    {"identity", 1, nori__pass_identity},
-    {"fuse_affine", 1, nori__pass_fuse_affine},
-    {"dead", 1, nori__pass_dead},
-};
-
-const nori__pass *nori__pass_at(size_t index)
+static bool listed(const char *only, const char *name)
 {
-    return index < NORI__COUNT(passes) ? &passes[index] : NULL;
+    size_t n = strlen(name);
+    for (const char *p = only; p; p = strchr(p, ','), p = p ? p + 1 : NULL) {
+        if (strncmp(p, name, n) == 0 && (p[n] == 0 || p[n] == ',')) {
+            return true;
+        }
+    }
+    return !only;
 }
 
-nori_status nori__passes_run_checked(nori__ir *ir, int level, nori__pass_check check, void *user,
-                                     nori_error *err)
+static nori_status check_names(const char *only, nori_error *err)
+{
+    for (const char *p = only && *only ? only : NULL; p; p = strchr(p, ','), p = p ? p + 1 : NULL) {
+        bool found = false;
+        for (size_t i = 0; nori__pass_at(i); i++) {
+            size_t n = strlen(nori__pass_at(i)->name);
+            found = found || (strcspn(p, ",") == n && memcmp(p, nori__pass_at(i)->name, n) == 0);
+        }
+        if (!found) {
+            return nori__fail(err, NORI_ERROR_ARGUMENT, "there is no rewrite \"%.*s\"",
+                              (int)strcspn(p, ","), p);
+        }
+    }
+    return NORI_OK;
+}
+
+static nori_status run(nori__ir *ir, int level, const char *only, nori__pass_check check, void *user,
+                       nori_error *err)
 {
     NORI__TRY(nori__infer_graph(ir, err));
     bool changed = level > 0;
     for (int round = 0; changed && round < MAX_ROUNDS; round++) {
         changed = false;
-        for (size_t i = 0; i < NORI__COUNT(passes); i++) {
-            if (passes[i].level > level) {
+        for (size_t i = 0; nori__pass_at(i); i++) {
+            const nori__pass *pass = nori__pass_at(i);
+            if (pass->level > level || !listed(only, pass->name)) {
                 continue;
             }
-            nori_status s = passes[i].run(ir, &changed, err);
-            s = s == NORI_OK && check ? check(user, &passes[i], ir, err) : s;
+            nori_status s = pass->run(ir, &changed, err);
+            s = s == NORI_OK && check ? check(user, pass, ir, err) : s;
             if (s != NORI_OK) {
-                nori__where(err, "pass %s", passes[i].name);
+                nori__where(err, "pass %s", pass->name);
                 return s;
             }
         }
@@ -39,6 +54,12 @@ nori_status nori__passes_run_checked(nori__ir *ir, int level, nori__pass_check c
         }
     }
     return NORI_OK;
+}
+
+nori_status nori__passes_run_checked(nori__ir *ir, int level, nori__pass_check check, void *user,
+                                     nori_error *err)
+{
+    return run(ir, level, NULL, check, user, err);
 }
 
 #ifndef NDEBUG
@@ -54,5 +75,11 @@ static nori_status verify(void *user, const nori__pass *pass, nori__ir *ir, nori
 
 nori_status nori__passes_run(nori__ir *ir, int level, nori_error *err)
 {
-    return nori__passes_run_checked(ir, level, verify, NULL, err);
+    return run(ir, level, NULL, verify, NULL, err);
+}
+
+nori_status nori__passes_run_only(nori__ir *ir, int level, const char *only, nori_error *err)
+{
+    NORI__TRY(check_names(only, err));
+    return run(ir, level, only, verify, NULL, err);
 }

@@ -1,5 +1,5 @@
 /* passes.h: rewrites of the compiled copy that stay within standard ONNX. Every pass leaves a valid
- * graph; a new one is a file here, a declaration below and a row in passes.c. */
+ * graph; a new one is a file here, a declaration below and a row in pass_list.c. */
 #ifndef NORI_PASSES_PASSES_H
 #define NORI_PASSES_PASSES_H
 
@@ -23,6 +23,10 @@ typedef nori_status (*nori__pass_check)(void *user, const nori__pass *pass, nori
                                         nori_error *err);
 nori_status nori__passes_run_checked(nori__ir *ir, int level, nori__pass_check check, void *user,
                                      nori_error *err);
+
+/* The same with only some passes: names, comma-separated; "": none, NULL: all. ARGUMENT when a name
+ * is no pass's. */
+nori_status nori__passes_run_only(nori__ir *ir, int level, const char *only, nori_error *err);
 
 nori_status nori__pass_branch(nori__ir *ir, bool *changed, nori_error *err);
 nori_status nori__pass_fold(nori__ir *ir, bool *changed, nori_error *err);

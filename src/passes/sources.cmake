@@ -4,5 +4,6 @@ nori_sources(
     fold.c
     fuse_affine.c
     identity.c
+    pass_list.c
     passes.c
 )

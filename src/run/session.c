@@ -171,7 +171,7 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
     NORI__TRY(describe(s, err));
     uint64_t inferred = nori__now_ns();
     s->timing.infer_ns = inferred - start;
-    NORI__TRY(nori__passes_run(s->ir, o->level, err));
+    NORI__TRY(nori__passes_run_only(s->ir, o->level, o->passes, err));
     NORI__TRY(nori__give_parts(s, o, err));
     if (o->split_only) {
         return nori__note_nodes(s, err);

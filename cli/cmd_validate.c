@@ -1,0 +1,294 @@
+/* cmd_validate.c: whether two ways of running a model agree: providers, levels, model files, stored
+ * outputs; which layer or which rewrite parts them. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "validate_print.h"
+
+static const cli_option options[] = {
+    {"--against", "FILE", "another model of the same inputs and outputs (default: the same)"},
+    {"--against-provider", "LIST", "providers of the other side (default reference)"},
+    {"--against-level", "0|1|2", "optimization of the other side (default 0)"},
+    {"--stored", "DIR", "the other side is DIR/output_N.pb for DIR/input_N.pb"},
+    {"--levels", NULL, "levels 1 and 2 against level 0; names the rewrite that parts them"},
+    {"--layers", NULL, "value by value: each node's own error, and the inherited one"},
+    {"--tries", "N", "random inputs to try, from seeds that follow each other (default 1)"},
+    {"--atol", "X", "elements agree within X (default 1e-4) ..."},
+    {"--rtol", "X", "... plus X of the other side's value (default 1e-3)"},
+    {"--max-beyond", "X", "share of elements that may be beyond that (default 0)"},
+    {"--min-sqnr", "DB", "also asked for: signal to error in decibels"},
+    {"--top", "K", "classes that are looked at in scores (default 5)"},
+    CLI_INPUT_OPTIONS,
+    CLI_SESSION_OPTIONS,
+    CLI_LOAD_OPTIONS,
+    CLI_QUIET_OPTION,
+    CLI_COMMON_OPTIONS,
+};
+
+typedef struct job {
+    cli_args *args;
+    nori_model *model, *other; /* other: NULL when it is the same */
+    nori_session *got, *want;
+    nori_session_options got_options, want_options;
+    nori_agreement_options agree;
+    nori_tensor **inputs, **a, **b;
+    size_t n_in, n_out;
+    nori_agreement *rows;
+    long tries;
+} job;
+
+static bool read_number(const cli_args *args, const char *name, double most, double *out)
+{
+    const char *text = cli_value(args, name);
+    char *end;
+    if (!text) {
+        return true;
+    }
+    errno = 0;
+    *out = strtod(text, &end);
+    if (*text == 0 || *end || errno || !isfinite(*out) || *out < 0 || *out > most) {
+        cli_usage(args, "%s \"%s\": a number from 0 to %g was expected", name, text, most);
+        return false;
+    }
+    return true;
+}
+
+static bool read_options(job *j)
+{
+    long top, level;
+    nori_agreement_options_default(&j->agree);
+    if (!read_number(j->args, "--atol", 1e30, &j->agree.atol) ||
+        !read_number(j->args, "--rtol", 1e30, &j->agree.rtol) ||
+        !read_number(j->args, "--max-beyond", 1, &j->agree.max_beyond) ||
+        !read_number(j->args, "--min-sqnr", 1000, &j->agree.min_sqnr_db) ||
+        !cli_number(j->args, "--top", 1, 100, 5, &top) ||
+        !cli_number(j->args, "--tries", 1, 10000, 1, &j->tries) ||
+        !cli_number(j->args, "--against-level", 0, 2, 0, &level) ||
+        !cli_session_options(j->args, &j->got_options)) {
+        return false;
+    }
+    j->agree.top_k = (int)top;
+    j->want_options = j->got_options;
+    const char *providers = cli_value(j->args, "--against-provider");
+    j->want_options.providers = providers ? providers : "reference";
+    j->want_options.level = (int)level;
+    if (cli_has(j->args, "--layers") && !cli_has(j->args, "--level")) {
+        j->got_options.level = 0; /* all values of the model are there */
+    }
+    return true;
+}
+
+/* ---- stored inputs and outputs ---- */
+
+static int read_stored(const job *j, const char *what, size_t index, const nori_value_info *info,
+                       nori_tensor **tensor)
+{
+    static const char *const endings[] = {"pb", "pb.gz", "npy"};
+    nori_error err = {0};
+    char path[1024] = "";
+    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s_%zu.%s", cli_value(j->args, "--stored"), what, index,
+                 endings[i]);
+        FILE *f = fopen(path, "rb");
+        if (f) {
+            fclose(f);
+            return nori_value_read(NULL, path, info->kind, tensor, &err) == NORI_OK
+                       ? cli_fit_scalar(j->args, info, tensor)
+                       : cli_fail(j->args, &err);
+        }
+    }
+    return cli_fail_text(j->args, NORI_ERROR_IO, "%s/%s_%zu.pb, .pb.gz or .npy was expected",
+                         cli_value(j->args, "--stored"), what, index);
+}
+
+static int take_stored(job *j)
+{
+    int code = EXIT_YES;
+    for (size_t i = 0; i < j->n_in && code == EXIT_YES; i++) {
+        const nori_value_info *info = nori_session_input(j->got, i);
+        if (!info->optional) {
+            code = read_stored(j, "input", i, info, &j->inputs[i]);
+        }
+    }
+    for (size_t i = 0; i < j->n_out && code == EXIT_YES; i++) {
+        code = read_stored(j, "output", i, nori_session_output(j->got, i), &j->b[i]);
+    }
+    return code;
+}
+
+/* ---- outputs ---- */
+
+static void clear(nori_tensor **list, size_t count)
+{
+    for (size_t i = 0; list && i < count; i++) {
+        nori_tensor_free(list[i]);
+        list[i] = NULL;
+    }
+}
+
+static int run_side(const job *j, nori_session *s, nori_tensor **outputs)
+{
+    nori_error err = {0};
+    return nori_session_run(s, (const nori_tensor *const *)j->inputs, j->n_in, outputs, j->n_out,
+                            &err) == NORI_OK
+               ? EXIT_YES
+               : cli_fail(j->args, &err);
+}
+
+/* Inputs of one try: given ones each time, random ones anew. */
+static int take_inputs(job *j, long attempt)
+{
+    int code = cli_inputs(j->args, j->got, j->args->positional + 1, j->args->count - 1, j->inputs);
+    for (size_t i = 0; attempt > 0 && i < j->n_in && code == EXIT_YES; i++) {
+        nori_tensor_free(j->inputs[i]);
+        j->inputs[i] = NULL;
+        code = cli_random(j->args, nori_session_input(j->got, i),
+                          (uint64_t)attempt * 7919u + i, &j->inputs[i]);
+    }
+    return code;
+}
+
+static int compare_outputs(job *j)
+{
+    bool stored = cli_has(j->args, "--stored");
+    int code = EXIT_YES;
+    for (long t = 0; t < j->tries && code == EXIT_YES; t++) {
+        clear(j->inputs, j->n_in);
+        clear(j->a, j->n_out);
+        clear(j->b, j->n_out);
+        code = stored ? take_stored(j) : take_inputs(j, t);
+        code = code == EXIT_YES ? run_side(j, j->got, j->a) : code;
+        code = code == EXIT_YES && !stored ? run_side(j, j->want, j->b) : code;
+        for (size_t i = 0; i < j->n_out && code == EXIT_YES; i++) {
+            nori_agreement_add(&j->rows[i], j->a[i], j->b[i], &j->agree);
+        }
+    }
+    if (code != EXIT_YES) {
+        return code;
+    }
+    validate_names n = {cli_value(j->args, "--provider") ? cli_value(j->args, "--provider") : "cpu",
+                        stored ? "stored" : j->want_options.providers};
+    return validate_print_outputs(j->args, j->got, &n, j->rows, j->n_out) ? EXIT_YES : EXIT_NO;
+}
+
+/* ---- levels, layers ---- */
+
+static int compare_levels(job *j)
+{
+    nori_level_row rows[2] = {{.size = sizeof(rows[0])}, {.size = sizeof(rows[0])}};
+    nori_error err = {0};
+    int code = take_inputs(j, 0);
+    if (code != EXIT_YES) {
+        return code;
+    }
+    if (nori_validate_levels(j->model, &j->got_options, (const nori_tensor *const *)j->inputs,
+                             j->n_in, &j->agree, rows, &err) != NORI_OK) {
+        return cli_fail(j->args, &err);
+    }
+    return validate_print_levels(j->args, rows) ? EXIT_YES : EXIT_NO;
+}
+
+static int compare_layers(job *j)
+{
+    nori_layers *layers = NULL;
+    nori_error err = {0};
+    int code = take_inputs(j, 0);
+    if (code != EXIT_YES) {
+        return code;
+    }
+    if (nori_validate_layers(j->model, j->other ? j->other : j->model, &j->got_options,
+                             &j->want_options, (const nori_tensor *const *)j->inputs, j->n_in,
+                             &j->agree, &layers, &err) != NORI_OK) {
+        return cli_fail(j->args, &err);
+    }
+    code = validate_print_layers(j->args, layers) ? EXIT_YES : EXIT_NO;
+    nori_layers_free(layers);
+    return code;
+}
+
+/* ---- the verb ---- */
+
+static int load_sides(job *j)
+{
+    nori_error err = {0};
+    int code = cli_load(j->args, &j->model);
+    if (code == EXIT_YES && cli_has(j->args, "--against") &&
+        nori_model_load(j->args->env, cli_value(j->args, "--against"), NULL, &j->other, &err) !=
+            NORI_OK) {
+        return cli_fail(j->args, &err);
+    }
+    if (code == EXIT_YES &&
+        (nori_session_create(j->model, &j->got_options, &j->got, &err) != NORI_OK ||
+         nori_session_create(j->other ? j->other : j->model, &j->want_options, &j->want, &err) !=
+             NORI_OK)) {
+        return cli_fail(j->args, &err);
+    }
+    if (code != EXIT_YES) {
+        return code;
+    }
+    j->n_in = nori_session_input_count(j->got);
+    j->n_out = nori_session_output_count(j->got);
+    if (j->n_out != nori_session_output_count(j->want) ||
+        j->n_in != nori_session_input_count(j->want)) {
+        return cli_fail_text(j->args, NORI_ERROR_DATA,
+                             "the two models have different numbers of inputs or outputs");
+    }
+    j->inputs = calloc(j->n_in + 1, sizeof(*j->inputs));
+    j->a = calloc(j->n_out + 1, sizeof(*j->a));
+    j->b = calloc(j->n_out + 1, sizeof(*j->b));
+    j->rows = calloc(j->n_out + 1, sizeof(*j->rows));
+    if (!j->inputs || !j->a || !j->b || !j->rows) {
+        return cli_fail_text(j->args, NORI_ERROR_MEMORY, "out of memory");
+    }
+    for (size_t i = 0; i < j->n_out; i++) {
+        j->rows[i].size = sizeof(j->rows[i]);
+    }
+    return EXIT_YES;
+}
+
+static int run(cli_args *args)
+{
+    job j = {.args = args};
+    bool levels = cli_has(args, "--levels"), layers = cli_has(args, "--layers");
+    bool stored = cli_has(args, "--stored");
+    bool given = args->count > 1 || cli_has(args, "--input");
+    if ((levels && (layers || stored || cli_has(args, "--against"))) || (layers && stored)) {
+        return cli_usage(args, "--levels, --layers and --stored do not go together");
+    }
+    if (stored && (given || cli_has(args, "--tries"))) {
+        return cli_usage(args, "--stored brings its own inputs: none other can be given");
+    }
+    if (cli_has(args, "--tries") && (given || levels || layers)) {
+        return cli_usage(args, "--tries is for random inputs and for outputs alone");
+    }
+    if (!read_options(&j)) {
+        return EXIT_USAGE;
+    }
+    int code = load_sides(&j);
+    if (code == EXIT_YES) {
+        code = levels ? compare_levels(&j) : layers ? compare_layers(&j) : compare_outputs(&j);
+    }
+    clear(j.inputs, j.n_in);
+    clear(j.a, j.n_out);
+    clear(j.b, j.n_out);
+    free(j.inputs);
+    free(j.a);
+    free(j.b);
+    free(j.rows);
+    nori_session_free(j.got);
+    nori_session_free(j.want);
+    nori_model_free(j.other);
+    nori_model_free(j.model);
+    return code;
+}
+
+const cli_verb cli_validate = {
+    "validate", "prove", "MODEL [FILE ...] [--against FILE]",
+    "whether two providers, levels, models or stored outputs agree", options, run,
+    "  nori validate model.onnx\n"
+    "  nori validate model.onnx --against-provider ort:cpu --tries 10\n"
+    "  nori validate int8.onnx --against float.onnx --min-sqnr 20 --max-beyond 1\n"
+    "  nori validate model.onnx --levels\n"
+    "  nori validate int8.onnx --against float.onnx --layers\n"};

@@ -1,0 +1,244 @@
+/* validate_print.c: agreements as tables and as JSON. */
+#include "validate_print.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define SHOWN 20 /* layers in text; JSON has all */
+
+/* ---- JSON ---- */
+
+static void json_agreement(cli_json *j, const nori_agreement *a)
+{
+    cli_json_bool(j, "agrees", a->passes);
+    cli_json_uint(j, "elements", a->elements);
+    cli_json_uint(j, "beyond", a->beyond);
+    cli_json_number(j, "max_abs", a->max_abs, 6);
+    cli_json_number(j, "max_rel", a->max_rel, 6);
+    cli_json_number(j, "rms", a->rms, 6);
+    cli_json_number(j, "cosine", a->cosine, 9);
+    cli_json_number(j, "sqnr_db", a->sqnr_db, 5); /* null: equal */
+    cli_json_uint(j, "nan_got", a->nan_got);
+    cli_json_uint(j, "nan_want", a->nan_want);
+    cli_json_uint(j, "inf_got", a->inf_got);
+    cli_json_uint(j, "inf_want", a->inf_want);
+    if (a->rows > 0) {
+        cli_json_uint(j, "rows", a->rows);
+        cli_json_number(j, "top1", a->top1, 6);
+        cli_json_number(j, "topk", a->topk, 6);
+    }
+    cli_json_string(j, "reason", a->reason);
+}
+
+/* ---- text ---- */
+
+static void sqnr_text(const nori_agreement *a, char *out, size_t size)
+{
+    snprintf(out, size, isinf(a->sqnr_db) && a->sqnr_db > 0 ? "equal" : "%.1f dB", a->sqnr_db);
+}
+
+static void print_head(const char *what)
+{
+    printf("%-28s %10s %10s %10s %9s %10s %12s\n", what, "max abs", "max rel", "rms", "cosine",
+           "SQNR", "beyond");
+}
+
+static void print_row(const char *name, const nori_agreement *a)
+{
+    char sqnr[32], beyond[48];
+    sqnr_text(a, sqnr, sizeof(sqnr));
+    snprintf(beyond, sizeof(beyond), "%llu/%llu", (unsigned long long)a->beyond,
+             (unsigned long long)a->elements);
+    printf("%-28.60s %10.3g %10.3g %10.3g %9.6f %10s %12s  %s%s\n", name, a->max_abs, a->max_rel,
+           a->rms, a->cosine, sqnr, beyond, a->passes ? "ok" : "DISAGREES: ",
+           a->passes         ? ""
+           : a->reason[0]    ? a->reason
+           : a->beyond       ? "beyond tolerance"
+           : a->nan_got != a->nan_want ? "NaN"
+                             : "SQNR");
+}
+
+bool validate_print_outputs(const cli_args *args, const nori_session *s, const validate_names *n,
+                            const nori_agreement *rows, size_t count)
+{
+    bool all = true;
+    for (size_t i = 0; i < count; i++) {
+        all = all && rows[i].passes;
+    }
+    if (args->json) {
+        cli_json j;
+        cli_json_begin(&j, stdout);
+        cli_json_bool(&j, "agree", all);
+        cli_json_string(&j, "got", n->got);
+        cli_json_string(&j, "want", n->want);
+        cli_json_array(&j, "outputs");
+        for (size_t i = 0; i < count; i++) {
+            cli_json_object(&j, NULL);
+            cli_json_string(&j, "name", nori_session_output(s, i)->name);
+            json_agreement(&j, &rows[i]);
+            cli_json_end(&j);
+        }
+        cli_json_finish(&j);
+        return all;
+    }
+    if (!args->quiet) {
+        printf("%s against %s, %llu inputs\n", n->got, n->want,
+               (unsigned long long)(count ? rows[0].pairs : 0));
+        print_head("output");
+    }
+    for (size_t i = 0; i < count && !args->quiet; i++) {
+        const nori_agreement *a = &rows[i];
+        print_row(nori_session_output(s, i)->name, a);
+        if (a->rows > 0) {
+            printf("  first class the same in %.1f %%, classes in common %.1f %%, of %llu rows\n",
+                   100 * a->top1, 100 * a->topk, (unsigned long long)a->rows);
+        }
+        if (a->nan_got || a->nan_want || a->inf_got || a->inf_want) {
+            printf("  NaN: %llu against %llu, infinities: %llu against %llu\n",
+                   (unsigned long long)a->nan_got, (unsigned long long)a->nan_want,
+                   (unsigned long long)a->inf_got, (unsigned long long)a->inf_want);
+        }
+    }
+    printf("%s\n", all ? "agree" : "DISAGREE");
+    return all;
+}
+
+bool validate_print_levels(const cli_args *args, const nori_level_row rows[2])
+{
+    bool all = rows[0].agreement.passes && rows[1].agreement.passes;
+    if (args->json) {
+        cli_json j;
+        cli_json_begin(&j, stdout);
+        cli_json_bool(&j, "agree", all);
+        cli_json_array(&j, "levels");
+        for (int i = 0; i < 2; i++) {
+            cli_json_object(&j, NULL);
+            cli_json_int(&j, "level", rows[i].level);
+            cli_json_string(&j, "output", rows[i].output ? rows[i].output : "");
+            cli_json_string(&j, "culprit", rows[i].culprit);
+            json_agreement(&j, &rows[i].agreement);
+            cli_json_end(&j);
+        }
+        cli_json_finish(&j);
+        return all;
+    }
+    if (!args->quiet) {
+        print_head("against level 0, worst output");
+    }
+    for (int i = 0; i < 2; i++) {
+        char name[160];
+        snprintf(name, sizeof(name), "level %d, %.100s", rows[i].level,
+                 rows[i].output ? rows[i].output : "");
+        if (!args->quiet) {
+            print_row(name, &rows[i].agreement);
+        }
+        if (rows[i].culprit[0]) {
+            printf("level %d: moved beyond tolerance by the rewrite \"%s\"\n", rows[i].level,
+                   rows[i].culprit);
+        }
+    }
+    printf("%s\n", all ? "agree" : "DISAGREE");
+    return all;
+}
+
+/* ---- layers ---- */
+
+/* Largest own error first; what has none is last. */
+static int by_own(const void *x, const void *y)
+{
+    const nori_layer *a = *(const nori_layer *const *)x, *b = *(const nori_layer *const *)y;
+    if (a->has_own != b->has_own) {
+        return b->has_own - a->has_own;
+    }
+    return (a->own.sqnr_db > b->own.sqnr_db) - (a->own.sqnr_db < b->own.sqnr_db);
+}
+
+static void json_layers(const nori_layer *list, size_t count, bool all, const nori_layer *first)
+{
+    cli_json j;
+    cli_json_begin(&j, stdout);
+    cli_json_bool(&j, "agree", all);
+    if (first) {
+        cli_json_string(&j, "first", first->value);
+    } else {
+        cli_json_null(&j, "first");
+    }
+    cli_json_array(&j, "layers");
+    for (size_t i = 0; i < count; i++) {
+        const nori_layer *l = &list[i];
+        cli_json_object(&j, NULL);
+        cli_json_string(&j, "value", l->value);
+        cli_json_string(&j, "op", l->op);
+        cli_json_string(&j, "node", l->path);
+        if (l->has_own) {
+            cli_json_object(&j, "own");
+            json_agreement(&j, &l->own);
+            cli_json_end(&j);
+        }
+        if (l->has_total) {
+            cli_json_object(&j, "total");
+            json_agreement(&j, &l->total);
+            cli_json_end(&j);
+        }
+        cli_json_end(&j);
+    }
+    cli_json_finish(&j);
+}
+
+static void text_layers(const nori_layer **sorted, size_t count, const nori_layer *first)
+{
+    printf("%-32s %-18s %12s %12s %12s %12s\n", "value, least agreeing first", "operator",
+           "own SQNR", "own max abs", "total SQNR", "max abs");
+    for (size_t i = 0; i < count && i < SHOWN; i++) {
+        const nori_layer *l = sorted[i];
+        char own[32] = "-", total[32] = "-";
+        if (l->has_own) {
+            sqnr_text(&l->own, own, sizeof(own));
+        }
+        if (l->has_total) {
+            sqnr_text(&l->total, total, sizeof(total));
+        }
+        printf("%-32.60s %-18.40s %12s %12.3g %12s %12.3g%s\n", l->value, l->op, own, l->own.max_abs,
+               total, l->total.max_abs, l->has_own && !l->own.passes ? "  beyond on its own" : "");
+    }
+    if (count > SHOWN) {
+        printf("... and %zu more (--json lists all)\n", count - SHOWN);
+    }
+    if (first) {
+        printf("first value beyond tolerance: %s, made by %s\n", first->value, first->path);
+    }
+}
+
+bool validate_print_layers(const cli_args *args, const nori_layers *layers)
+{
+    nori_layer one = {.size = sizeof(one)};
+    size_t count = 0;
+    while (nori_layers_at(layers, count, &one)) {
+        count++;
+    }
+    nori_layer *list = calloc(count + 1, sizeof(*list));
+    const nori_layer **sorted = calloc(count + 1, sizeof(*sorted)), *first = NULL;
+    bool all = count > 0 && list && sorted;
+    for (size_t i = 0; list && sorted && i < count; i++) {
+        list[i].size = sizeof(list[i]);
+        nori_layers_at(layers, i, &list[i]);
+        sorted[i] = &list[i];
+        bool bad = (list[i].has_total && !list[i].total.passes) ||
+                   (list[i].has_own && !list[i].own.passes);
+        first = bad && !first ? &list[i] : first;
+        all = all && !bad;
+    }
+    if (list && sorted && args->json) {
+        json_layers(list, count, all, first);
+    } else if (list && sorted) {
+        qsort(sorted, count, sizeof(*sorted), by_own);
+        if (!args->quiet) {
+            text_layers(sorted, count, first);
+        }
+        printf(count == 0 ? "no value of one has the name of one of the other\n" : "%s\n",
+               all ? "agree" : "DISAGREE");
+    }
+    free(list);
+    free(sorted);
+    return all;
+}

@@ -1,0 +1,5 @@
+nori_sources(
+    agreement.c
+    validate_layers.c
+    validate_levels.c
+)

@@ -1,0 +1,301 @@
+/* validate_layers.c: two models value by value. The want side's values are kept; the got side's are
+ * compared as they are made (own and inherited errors together), then each of its nodes is run
+ * alone on the want side's values, which leaves its own error. */
+#include "nori/tools.h"
+#include "run/run.h"
+
+struct nori_layers {
+    const nori_allocator *a;
+    nori__arena arena;
+    nori__map wanted;  /* value name -> kept * */
+    nori__vec kept;
+    nori__map by_name; /* value name -> nori_layer * */
+    nori__vec rows;    /* nori_layer *, in order of execution */
+    const nori_agreement_options *agreement;
+    bool failed;       /* out of memory in a callback */
+};
+
+/* ---- the want side ---- */
+
+typedef struct kept {
+    nori_tensor *tensor;
+} kept;
+
+static const nori_tensor *wanted(const nori_layers *l, const char *name)
+{
+    const kept *k = nori__map_get(&l->wanted, name);
+    return k ? k->tensor : NULL;
+}
+
+static kept *new_kept(nori_layers *l, const char *name)
+{
+    kept *k = nori__arena_alloc(&l->arena, sizeof(*k));
+    char *key = nori__arena_text(&l->arena, name);
+    bool ok = k && key && nori__vec_push(&l->kept, k) && nori__map_put(&l->wanted, key, k);
+    return ok ? k : NULL;
+}
+
+static void keep_value(void *user, const char *name, const nori_tensor *tensor)
+{
+    nori_layers *l = user;
+    kept *k = nori__map_get(&l->wanted, name);
+    k = k ? k : new_kept(l, name);
+    if (!k) {
+        l->failed = true;
+        return;
+    }
+    nori_tensor_free(k->tensor); /* of an earlier round of a loop */
+    k->tensor = NULL;
+    l->failed = l->failed || nori__tensor_copy(l->a, tensor, &k->tensor, NULL) != NORI_OK;
+}
+
+static nori_status run_once(nori_session *s, const nori_tensor *const *inputs, size_t count,
+                            nori_error *err)
+{
+    size_t bytes = (s->n_outputs + 1) * sizeof(nori_tensor *);
+    nori_tensor **outputs = nori__alloc_zero(s->allocator, bytes);
+    nori_status status =
+        outputs ? nori_session_run(s, inputs, count, outputs, s->n_outputs, err) : nori__no_memory(err);
+    for (size_t i = 0; outputs && i < s->n_outputs; i++) {
+        nori_tensor_free(outputs[i]);
+    }
+    nori__release(s->allocator, outputs, bytes);
+    return status;
+}
+
+static nori_status run_watched(nori_layers *l, const nori_model *model, nori_session_options o,
+                               void (*watch)(void *, const char *, const nori_tensor *),
+                               const nori_tensor *const *inputs, size_t count, nori_error *err)
+{
+    nori_session *s = NULL;
+    o.watch = watch;
+    o.watch_user = l;
+    nori_status status = nori_session_create(model, &o, &s, err);
+    if (status == NORI_OK) {
+        status = run_once(s, inputs, count, err);
+    }
+    nori_session_free(s);
+    return status == NORI_OK && l->failed ? nori__no_memory(err) : status;
+}
+
+/* ---- the got side ---- */
+
+static void compare_value(void *user, const char *name, const nori_tensor *tensor)
+{
+    nori_layers *l = user;
+    nori_layer *row = nori__map_get(&l->by_name, name);
+    const nori_tensor *want = wanted(l, name);
+    if (row && want) {
+        row->total = (nori_agreement){.size = sizeof(row->total)}; /* the last round counts */
+        nori_agreement_add(&row->total, tensor, want, l->agreement);
+        row->has_total = 1;
+    }
+}
+
+static nori_status add_rows(nori_layers *l, const nori__graph *g, nori_error *err)
+{
+    for (const nori__node *n = g->first; n; n = n->next) {
+        char path[256];
+        nori__node_path(n, path, sizeof(path));
+        for (uint32_t i = 0; i < n->output_count; i++) {
+            if (!n->outputs[i] || !wanted(l, n->outputs[i]->name)) {
+                continue;
+            }
+            nori_layer *row = nori__arena_alloc(&l->arena, sizeof(*row));
+            if (!row) {
+                return nori__no_memory(err);
+            }
+            row->size = sizeof(*row);
+            row->value = nori__arena_text(&l->arena, n->outputs[i]->name);
+            row->op = nori__arena_text(&l->arena, n->op_type);
+            row->path = nori__arena_text(&l->arena, path);
+            if (!row->value || !row->op || !row->path || !nori__vec_push(&l->rows, row) ||
+                !nori__map_put(&l->by_name, row->value, row)) {
+                return nori__no_memory(err);
+            }
+        }
+    }
+    return NORI_OK;
+}
+
+/* ---- one node alone ---- */
+
+/* Inputs of the part from the want side; false: it lacks one. */
+static bool gather(const nori_layers *l, const nori_part *part, const nori_tensor **in)
+{
+    for (uint32_t i = 0; i < part->n_in; i++) {
+        in[i] = wanted(l, part->in[i]->name);
+        in[i] = in[i] ? in[i] : part->in[i]->constant; /* an input left at its default */
+        if (!in[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static nori_status run_part(nori_layers *l, nori_part *part, const nori_session_options *o,
+                            const nori_tensor *const *in, nori_error *err)
+{
+    const void *bytes;
+    size_t size;
+    nori_model *model = NULL;
+    nori_session *s = NULL;
+    nori_tensor *few[16] = {NULL};
+    NORI__TRY(nori_part_onnx(part, &bytes, &size, err));
+    nori_status status = part->n_out <= NORI__COUNT(few)
+                             ? nori_model_load_memory(NULL, bytes, size, NULL, NULL, &model, err)
+                             : NORI_ERROR_UNSUPPORTED;
+    if (status == NORI_OK) {
+        status = nori_session_create(model, o, &s, err);
+    }
+    if (status == NORI_OK) {
+        status = nori_session_run(s, in, part->n_in, few, part->n_out, err);
+    }
+    for (uint32_t i = 0; i < part->n_out && status == NORI_OK; i++) {
+        nori_layer *row = nori__map_get(&l->by_name, part->out[i]->name);
+        if (row) {
+            row->own.size = sizeof(row->own);
+            nori_agreement_add(&row->own, few[i], wanted(l, row->value), l->agreement);
+            row->has_own = 1;
+        }
+    }
+    for (size_t i = 0; i < NORI__COUNT(few); i++) {
+        nori_tensor_free(few[i]);
+    }
+    nori_session_free(s);
+    nori_model_free(model);
+    return status;
+}
+
+/* A node that cannot be run alone (its types are not known, say) has no own error: not a failure. */
+static nori_status run_alone(nori_layers *l, nori__ir *ir, nori__node *node, uint32_t *scratch,
+                             const nori_session_options *o, nori_error *err)
+{
+    nori__arena arena;
+    nori_part *part = NULL;
+    nori_error why = {0};
+    nori__arena_init(&arena, l->a);
+    nori_status status = nori__part_of_nodes(&arena, l->a, ir, &node, 1, scratch, &part, err);
+    const nori_tensor **in =
+        part ? nori__arena_array(&arena, (size_t)part->n_in + 1, sizeof(*in)) : NULL;
+    if (status == NORI_OK && in && gather(l, part, in)) {
+        nori_status ran = run_part(l, part, o, in, &why);
+        status = ran == NORI_ERROR_MEMORY ? nori__no_memory(err) : NORI_OK;
+    } else if (status == NORI_OK && !in) {
+        status = nori__no_memory(err);
+    }
+    if (part) {
+        nori__part_free(part);
+    }
+    nori__arena_free(&arena);
+    return status;
+}
+
+/* Nodes as they are at level 0, whatever levels are compared. */
+static nori_status each_alone(nori_layers *l, const nori_model *model, nori_session_options o,
+                              nori_error *err)
+{
+    nori_session *plain = NULL;
+    nori_session_options as_is = o;
+    as_is.providers = "reference";
+    as_is.level = 0;
+    as_is.split_only = 1;
+    NORI__TRY(nori_session_create(model, &as_is, &plain, err));
+    o.dim_count = 0; /* already fixed in what is taken from plain */
+    nori__ir *ir = plain->ir;
+    size_t bytes = ((size_t)ir->value_count + 1) * sizeof(uint32_t);
+    uint32_t *scratch = nori__alloc_zero(l->a, bytes);
+    nori_status status = scratch ? add_rows(l, ir->main, err) : nori__no_memory(err);
+    for (nori__node *n = ir->main->first; n && status == NORI_OK; n = n->next) {
+        status = run_alone(l, ir, n, scratch, &o, err);
+    }
+    nori__release(l->a, scratch, bytes);
+    nori_session_free(plain);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static nori_status validate(nori_layers *l, const nori_model *got, const nori_model *want,
+                            nori_session_options go, nori_session_options wo,
+                            const nori_tensor *const *inputs, size_t count, nori_error *err)
+{
+    for (size_t i = 0; i < count && i < want->n_inputs; i++) {
+        if (inputs[i]) {
+            keep_value(l, want->inputs[i].name, inputs[i]);
+        }
+    }
+    NORI__TRY(run_watched(l, want, wo, keep_value, inputs, count, err));
+    NORI__TRY(each_alone(l, got, go, err));
+    return run_watched(l, got, go, compare_value, inputs, count, err);
+}
+
+static nori_session_options complete(const nori_session_options *o)
+{
+    nori_session_options all;
+    nori_session_options_default(&all);
+    if (o) {
+        memcpy(&all, o, o->size < sizeof(all) ? o->size : sizeof(all));
+    }
+    return all;
+}
+
+nori_status nori_validate_layers(const nori_model *got, const nori_model *want,
+                                 const nori_session_options *got_options,
+                                 const nori_session_options *want_options,
+                                 const nori_tensor *const *inputs, size_t input_count,
+                                 const nori_agreement_options *agreement, nori_layers **layers,
+                                 nori_error *err)
+{
+    const nori_allocator *a = got->source->allocator;
+    *layers = NULL;
+    nori_layers *l = nori__alloc_zero(a, sizeof(*l));
+    if (!l) {
+        return nori__no_memory(err);
+    }
+    l->a = a;
+    l->agreement = agreement;
+    nori__arena_init(&l->arena, a);
+    nori__map_init(&l->wanted, a);
+    nori__map_init(&l->by_name, a);
+    nori__vec_init(&l->rows, a);
+    nori__vec_init(&l->kept, a);
+    nori_status status = validate(l, got, want, complete(got_options), complete(want_options),
+                                  inputs, input_count, err);
+    l->agreement = NULL; /* the caller's */
+    if (status != NORI_OK) {
+        nori_layers_free(l);
+        return status;
+    }
+    *layers = l;
+    return NORI_OK;
+}
+
+int nori_layers_at(const nori_layers *l, size_t index, nori_layer *layer)
+{
+    if (index >= l->rows.count) {
+        return 0;
+    }
+    const nori_layer *row = l->rows.items[index];
+    size_t size = layer->size < sizeof(*row) ? layer->size : sizeof(*row);
+    memcpy(layer, row, size);
+    layer->size = size;
+    return 1;
+}
+
+void nori_layers_free(nori_layers *l)
+{
+    if (!l) {
+        return;
+    }
+    for (size_t i = 0; i < l->kept.count; i++) {
+        nori_tensor_free(((kept *)l->kept.items[i])->tensor);
+    }
+    nori__vec_free(&l->kept);
+    nori__map_free(&l->wanted);
+    nori__map_free(&l->by_name);
+    nori__vec_free(&l->rows);
+    nori__arena_free(&l->arena);
+    const nori_allocator *a = l->a;
+    nori__release(a, l, sizeof(*l));
+}

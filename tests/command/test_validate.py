@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""nori validate: two ways of running a model, by outputs, levels and layers."""
+import os
+import shutil
+
+import case
+import model_file as m
+
+DIGITS = os.path.join(case.DIGITS, "digits.onnx")
+DATA = os.path.join(case.DIGITS, "test_data_set_0")
+
+
+def chain(weights):
+    """x -> MatMul -> Relu -> MatMul -> y, with weights of the first and of the second."""
+    f = m.tensor_type(m.FLOAT, [2, 4])
+    return m.model(m.Graph(
+        [m.node("MatMul", ["x", "a"], ["h"], name="first"),
+         m.node("Relu", ["h"], ["r"], name="second"),
+         m.node("MatMul", ["r", "b"], ["y"], name="third")],
+        [m.value("x", f)], [m.value("y", f)],
+        [m.floats("a", [4, 4], weights[0]), m.floats("b", [4, 4], weights[1])]))
+
+
+class Validate(case.Case):
+    def models(self):
+        good = [[(i * 5 % 7) / 7 for i in range(16)], [(i * 3 % 5) / 5 for i in range(16)]]
+        bad = [list(w) for w in good]
+        bad[1][6] *= 1.1  # one weight, by 10 %
+        return self.file("good.onnx", chain(good)), self.file("bad.onnx", chain(bad))
+
+    def test_reference_is_the_default(self):
+        j = self.nori("validate", DIGITS, "--tries", "3", "--json").json()
+        self.assertTrue(j["agree"])
+        self.assertEqual((j["got"], j["want"]), ("cpu", "reference"))
+        out = j["outputs"][0]
+        self.assertEqual(out["elements"], 30)
+        self.assertEqual(out["top1"], 1)
+        self.assertGreater(out["sqnr_db"] or 1e9, 100)
+        self.assertIn("agree", self.nori("validate", DIGITS).out)
+
+    def test_too_strict_is_a_no(self):
+        r = self.nori("validate", DIGITS, "--atol", "0", "--rtol", "0", "--level", "2", code=1)
+        self.assertIn("DISAGREE", r.out)
+        self.nori("validate", DIGITS, "--atol", "0", "--rtol", "0", "--max-beyond", "1",
+                  "--min-sqnr", "90")
+        self.nori("validate", DIGITS, "--max-beyond", "1", "--min-sqnr", "900", code=1)
+
+    def test_models(self):
+        good, bad = self.models()
+        self.nori("validate", good, "--against", good)
+        r = self.nori("validate", bad, "--against", good, "--json", code=1).json()
+        self.assertFalse(r["agree"])
+        self.assertGreater(r["outputs"][0]["beyond"], 0)
+
+    def test_layers_name_the_one(self):
+        good, bad = self.models()
+        j = self.nori("validate", bad, "--against", good, "--layers", "--json", code=1).json()
+        self.assertEqual(j["first"], "y")
+        rows = {r["value"]: r for r in j["layers"]}
+        self.assertTrue(rows["h"]["own"]["agrees"] and rows["r"]["total"]["agrees"])
+        self.assertFalse(rows["y"]["own"]["agrees"])
+        self.assertIn("third", rows["y"]["node"])
+        r = self.nori("validate", bad, "--against", good, "--layers", code=1)
+        self.assertIn("first value beyond tolerance: y", r.out)
+        self.nori("validate", good, "--layers")
+
+    def test_levels(self):
+        j = self.nori("validate", DIGITS, "--levels", "--json").json()
+        self.assertEqual([r["level"] for r in j["levels"]], [1, 2])
+        self.assertEqual([r["culprit"] for r in j["levels"]], ["", ""])
+
+    def test_stored(self):
+        self.nori("validate", DIGITS, "--stored", DATA)
+        other = self.path("stored")
+        shutil.copytree(DATA, other)
+        with open(os.path.join(other, "output_0.pb"), "rb") as f:
+            data = bytearray(f.read())
+        data[-1] ^= 0x40  # the exponent of the last number
+        with open(os.path.join(other, "output_0.pb"), "wb") as f:
+            f.write(data)
+        self.nori("validate", DIGITS, "--stored", other, code=1)
+        self.nori("validate", DIGITS, "--stored", self.path("nowhere"), code=3)
+
+    def test_usage(self):
+        self.nori("validate", code=2)
+        self.nori("validate", DIGITS, "--levels", "--layers", code=2)
+        self.nori("validate", DIGITS, "--min-sqnr", "x", code=2)
+        self.nori("validate", DIGITS, "--against-provider", "fakegpu", code=4)
+
+
+if __name__ == "__main__":
+    case.main()
