@@ -26,7 +26,7 @@ p.add_argument("--without", default="", help="operators this build lacks: refusi
 p.add_argument("--empty", action="store_true", help="--driver is run_empty or run_versions, without options")
 p.add_argument("--list", action="store_true", help="print every case that does not pass")
 p.add_argument("--operators", help="write the operators of all cases into this file")
-p.add_argument("--timeout", type=int, default=120, help="seconds for a slice of cases")
+p.add_argument("--timeout", type=int, default=600, help="seconds for a slice of cases")
 args = p.parse_args()
 SLICE = 40  # cases a process: small enough to spread well, large enough to save starts
 
