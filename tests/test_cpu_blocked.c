@@ -379,6 +379,43 @@ static void networks(void **state)
     }
 }
 
+/* What Winograd's form costs in accuracy, against sums in double. */
+static void winograd_error(void **state)
+{
+    static const net deep[] = {
+        {"16", "1 16 24 24", {"Conv w=16x16x3x3 p=1:x:y"}, "y", NULL},
+        {"128", "1 128 16 16", {"Conv w=16x128x3x3 p=1:x:y"}, "y", NULL},
+        {"512", "1 512 12 12", {"Conv w=16x512x3x3 p=1:x:y"}, "y", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < NORI__COUNT(deep); i++) {
+        make m;
+        build(&m, &deep[i]);
+        nori_tensor *x = input_of(&deep[i]), *want = NULL, *got = NULL;
+        uint32_t seed = 7;
+        for (int64_t e = 0; e < x->count; e++) {
+            seed = seed * 1664525 + 1013904223;
+            ((float *)x->data)[e] = (float)(seed >> 8) / 8388608.0f - 1;
+        }
+        run(&m, "reference", 0, 1, x, &want, 1);
+        run(&m, "cpu", 2, 1, x, &got, 1);
+        double most = 0, error = 0;
+        for (int64_t e = 0; e < want->count; e++) {
+            double a = nori__tensor_get_f64(got, e), b = nori__tensor_get_f64(want, e);
+            most = fmax(most, fabs(b));
+            error = fmax(error, fabs(a - b));
+        }
+        if (!(error <= 5e-6 * most)) {
+            print_error("%s channels: %g\n", deep[i].what, error / most);
+        }
+        assert_true(error <= 5e-6 * most);
+        nori_tensor_free(x);
+        nori_tensor_free(want);
+        nori_tensor_free(got);
+        make_end(&m);
+    }
+}
+
 /* Weights that a caller may give: their defaults are packed, others are taken when they come. */
 static void given_weights(void **state)
 {
@@ -439,6 +476,7 @@ static void given_weights(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(networks), cmocka_unit_test(given_weights)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(networks), cmocka_unit_test(winograd_error),
+                                       cmocka_unit_test(given_weights)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,33 +1,37 @@
 /* block_winograd_body.h: the transforms of Winograd's convolution F(4 x 4, 3 x 3) for activations in
  * channel blocks. Included once a level, after simd.h.
  *
- * With points 0, 1, -1, 2, -2 and infinity, 4 outputs of a 3-tap filter over 6 inputs cost 6
- * products (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016): inputs become
- * B' d B, products are summed over channels, A' m A gives the outputs. */
+ * With five points and infinity, 4 outputs of a 3-tap filter over 6 inputs cost 6 products (Lavin
+ * and Gray, Fast Algorithms for Convolutional Neural Networks, 2016): inputs become B' d B, products
+ * are summed over channels, A' m A gives the outputs. The points are 0, p, -p, q, -q with p = 1 / q =
+ * sqrt(1/2): those matrices' entries lie closer to 1 than with whole numbers, and so do errors. */
+#define WINOGRAD_P 0.70710678f
+#define WINOGRAD_Q 1.41421356f
 
 /* One dimension of B' d. */
 ALWAYS void winograd_in6(const vf d[6], vf r[6])
 {
-    vf four = v_set(4), five = v_set(5), two = v_set(2);
-    vf a = v_fnma(four, d[2], d[4]), b = v_fnma(four, d[1], d[3]);
-    vf c = v_sub(d[4], d[2]), e = v_sub(d[3], d[1]);
-    r[0] = v_fma(four, d[0], v_fnma(five, d[2], d[4]));
-    r[1] = v_add(a, b);
-    r[2] = v_sub(a, b);
-    r[3] = v_fma(two, e, c);
-    r[4] = v_fnma(two, e, c);
-    r[5] = v_fma(four, d[1], v_fnma(five, d[3], d[5]));
+    vf p = v_set(WINOGRAD_P), q = v_set(WINOGRAD_Q), two = v_set(2), half = v_set(0.5f);
+    vf a = v_fnma(two, d[2], d[4]), b = v_fnma(two, d[1], d[3]);
+    vf c = v_fnma(half, d[2], d[4]), e = v_fnma(half, d[1], d[3]);
+    r[0] = v_fnma(v_set(2.5f), d[2], v_add(d[0], d[4]));
+    r[1] = v_fma(p, b, a);
+    r[2] = v_fnma(p, b, a);
+    r[3] = v_fma(q, e, c);
+    r[4] = v_fnma(q, e, c);
+    r[5] = v_fnma(v_set(2.5f), d[3], v_add(d[1], d[5]));
 }
 
 /* One dimension of A' m. */
 ALWAYS void winograd_out4(const vf m[6], vf o[4])
 {
+    const float p = WINOGRAD_P, q = WINOGRAD_Q;
     vf a = v_add(m[1], m[2]), b = v_sub(m[1], m[2]);
     vf c = v_add(m[3], m[4]), d = v_sub(m[3], m[4]);
     o[0] = v_add(v_add(m[0], a), c);
-    o[1] = v_fma(v_set(2), d, b);
-    o[2] = v_fma(v_set(4), c, a);
-    o[3] = v_add(v_fma(v_set(8), d, b), m[5]);
+    o[1] = v_fma(v_set(q), d, v_mul(v_set(p), b));
+    o[2] = v_fma(v_set(2), c, v_mul(v_set(0.5f), a));
+    o[3] = v_fma(v_set(2 * q), d, v_fma(v_set(p / 2), b, m[5]));
 }
 
 /* Rows first, one at a time: what lies between stays in the first cache. */

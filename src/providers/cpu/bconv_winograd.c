@@ -4,7 +4,10 @@
  * A unit is some tiles by a share of the output pairs: it transforms its tiles' input for all
  * channels into v[36][block][tile], then for each pair multiplies position by position into
  * m[36][2][tile] and transforms back with what the convolution is joined with. Weights were
- * transformed when they were packed, in double. */
+ * transformed when they were packed, in double.
+ *
+ * Errors, as a share of the largest output, for 16 to 512 channels of random values: below 5e-6
+ * (direct sums: below 1e-6); tests/test_cpu_blocked.c holds them to that. */
 #include "providers/cpu/blocked.h"
 
 /* Bytes of transformed input a unit keeps: it stays in the second cache. */
@@ -15,12 +18,13 @@
 /* G g G' for one 3 x 3 filter. */
 static void transform(const float *g, double *out)
 {
-    static const double G[6][3] = {{1.0 / 4, 0, 0},
-                                   {-1.0 / 6, -1.0 / 6, -1.0 / 6},
-                                   {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                                   {1.0 / 24, 1.0 / 12, 1.0 / 6},
-                                   {1.0 / 24, -1.0 / 12, 1.0 / 6},
-                                   {0, 0, 1}};
+    static const double p = 0.70710678118654752, q = 1.41421356237309505;
+    const double G[6][3] = {{1, 0, 0},
+                            {-2.0 / 3, -2.0 / 3 * p, -1.0 / 3},
+                            {-2.0 / 3, 2.0 / 3 * p, -1.0 / 3},
+                            {1.0 / 6, 1.0 / 6 * q, 1.0 / 3},
+                            {1.0 / 6, -1.0 / 6 * q, 1.0 / 3},
+                            {0, 0, 1}};
     double t[6][3];
     for (int i = 0; i < 6; i++) {
         for (int j = 0; j < 3; j++) {

@@ -105,6 +105,8 @@ typedef struct nori__bconv_run {
     bool gathered;            /* the copy has the pixels of each kernel column side by side */
     size_t copy_rows, copy_width; /* of a unit's copy; gathered: rows of one place in the stride */
     size_t step;              /* floats between inputs of neighbouring pixels */
+    int threads;              /* no more than the work is worth */
+    int64_t grain;            /* units at a time */
     int64_t *offset;          /* of terms */
     size_t offset_bytes, thread_bytes;
     char *work;               /* thread_bytes a thread */

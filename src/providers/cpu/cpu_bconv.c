@@ -4,6 +4,10 @@
  * The order of each output's sums depends on the layer alone: not on threads, spans or tiles. */
 #include "providers/cpu/blocked.h"
 
+/* Multiply-adds that are worth a thread's waking, some microseconds; and those of a unit. */
+#define THREAD_WORK (256 * 1024)
+#define UNIT_WORK (32 * 1024)
+
 /* Bytes of a pair's weights that stay in the first cache while pixels go by. */
 #define CHUNK_BYTES (24 * 1024)
 
@@ -314,9 +318,14 @@ static bool bconv_plan(const nori__bconv *s, const nori_call *call, nori__bconv_
         *bytes = 0;
         return true;
     }
+    size_t each = s->how == NORI__BCONV_DEPTHWISE ? s->kernel[0] * s->kernel[1] : s->lanes;
+    double work = (double)y->count * (double)each;
+    threads = work < (double)threads * THREAD_WORK ? (int)(work / THREAD_WORK) + 1 : threads;
+    r->threads = threads;
     bool ok = s->how == NORI__BCONV_WINOGRAD    ? nori__bconv_winograd_plan(r, threads)
               : s->how == NORI__BCONV_DEPTHWISE ? nori__bconv_depthwise_plan(r, threads)
                                                 : nori__bconv_direct_plan(r, threads);
+    r->grain = (int64_t)(UNIT_WORK / (work / (double)(r->batch * r->spans * r->shares) + 1)) + 1;
     r->offset_bytes = nori__cpu_round(r->offset_bytes);
     r->thread_bytes = nori__cpu_round(r->thread_bytes);
     return ok && nori__mul_size(r->thread_bytes, (size_t)threads, bytes) &&
@@ -355,8 +364,8 @@ static nori_status run_with(const nori__bconv *s, nori_call *call)
     } else if (s->how == NORI__BCONV_WINOGRAD) {
         nori__bconv_winograd_offsets(&r);
     }
-    nori__parallel_for(call->pool, nori__cpu_threads(call),
-                       (int64_t)(r.batch * r.spans * r.shares), 1, body, &r);
+    nori__parallel_for(call->pool, r.threads, (int64_t)(r.batch * r.spans * r.shares), r.grain,
+                       body, &r);
     nori__cpu_give(call, &scratch);
     return NORI_OK;
 }
