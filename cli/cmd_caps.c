@@ -71,6 +71,11 @@ static void json_row(const listing *l, size_t index, const nori_capability *c)
 
 static void print_line(const nori_capability *c, const char *provider, const char *types)
 {
+    static bool headed;
+    if (!headed) {
+        printf("%-16s %-34s %5s  %-10s %s\n", "domain", "operator", "since", "provider", "types");
+        headed = true;
+    }
     printf("%-16s %-34s %5d  %-10s %s\n", c->domain[0] ? c->domain : "ai.onnx", c->op, c->since,
            provider, types);
 }
@@ -135,8 +140,8 @@ static int check_provider(const cli_args *args, const char *name)
         if (strcmp(p->name, name) == 0) {
             return asked_here(p) ? EXIT_YES
                                  : cli_usage(args, "provider %s takes parts of models: `nori "
-                                                   "inspect` says which",
-                                             name);
+                                                   "inspect MODEL --providers %s` says which",
+                                             name, name);
         }
     }
     return !name ? EXIT_YES
@@ -161,8 +166,6 @@ static int run(cli_args *args)
     }
     if (l.json) {
         cli_json_begin_array(&j, stdout);
-    } else {
-        printf("%-16s %-34s %5s  %-10s %s\n", "domain", "operator", "since", "provider", "types");
     }
     for (size_t i = 0; nori_capability_at(i, &c); i++) {
         l.all++;
@@ -180,7 +183,8 @@ static int run(cli_args *args)
     if (l.json) {
         cli_json_finish(&j);
     } else if (!args->quiet && !l.op && !l.provider) {
-        printf("\n%d of %d (operator, version) pairs have a kernel\n", l.have, l.all);
+        printf("%s%d of %d (operator, version) pairs have a kernel\n", l.shown ? "\n" : "", l.have,
+               l.all);
     }
     return l.op && l.shown == 0 ? none_found(&l) : EXIT_YES;
 }

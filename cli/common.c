@@ -41,8 +41,8 @@ int cli_usage(const cli_args *args, const char *fmt, ...)
     va_start(list, fmt);
     vfprintf(stderr, fmt, list);
     va_end(list);
-    fprintf(stderr, "\nusage: nori %s %s\n`nori %s --help` tells more\n", args->verb->name,
-            args->verb->arguments, args->verb->name);
+    fprintf(stderr, "\nusage: nori %s%s%s\n`nori %s --help` tells more\n", args->verb->name,
+            args->verb->arguments[0] ? " " : "", args->verb->arguments, args->verb->name);
     return EXIT_USAGE;
 }
 
@@ -193,6 +193,21 @@ void cli_progress_done(const cli_args *args)
     if (!args->quiet && isatty(STDERR_FILENO)) {
         fprintf(stderr, "\r\033[K");
     }
+}
+
+FILE *cli_open(const char *path, nori_error *err)
+{
+    struct stat info;
+    FILE *f = fopen(path, "rb");
+    err->status = NORI_ERROR_IO;
+    if (!f) {
+        snprintf(err->message, sizeof(err->message), "cannot open %s: %s", path, strerror(errno));
+    } else if (fstat(fileno(f), &info) == 0 && S_ISDIR(info.st_mode)) {
+        snprintf(err->message, sizeof(err->message), "%s is a folder, a file was expected", path);
+        fclose(f);
+        f = NULL;
+    }
+    return f;
 }
 
 /* ---- models ---- */

@@ -48,11 +48,13 @@ const char *cli_near(const char *word, size_t size, const char *(*at)(const void
                      const void *user)
 {
     const char *found = NULL, *have;
-    size_t best = size / 3 + 1; /* more edits than that make another word */
+    size_t dashes = size > 2 && strncmp(word, "--", 2) == 0 ? 2 : 0; /* all options have them */
+    size_t best = (size - dashes) / 3; /* more edits than that make another word */
+    best = best > 0 ? best : 1;
     for (size_t i = 0; (have = at(user, i)) != NULL; i++) {
         size_t d = distance(word, size, have, strlen(have));
         /* What the word begins, as --prov for --provider, is near too. */
-        if (size >= 3 && strncmp(have, word, size) == 0) {
+        if (size >= dashes + 2 && strncmp(have, word, size) == 0) {
             d = 1;
         }
         if (d <= best && (!found || d < best)) {

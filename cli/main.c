@@ -17,13 +17,24 @@ static const cli_option *find_option(const cli_verb *v, const char *name, size_t
     return NULL;
 }
 
+/* Long words are cut: the rest of the message is what helps. */
+#define SHOWN 80
+
 static bool unknown_option(cli_args *args, const char *a, size_t n)
 {
     const char *near = cli_near_option(args->verb, a, n);
-    if (near) {
-        cli_usage(args, "unknown option %.*s; did you mean %s?", (int)n, a, near);
+    const cli_verb *other = NULL;
+    for (size_t i = 0; cli_verbs[i] && !other; i++) {
+        other = find_option(cli_verbs[i], a, n) ? cli_verbs[i] : NULL;
+    }
+    const char *cut = n > SHOWN ? "..." : "";
+    int shown = n > SHOWN ? SHOWN : (int)n;
+    if (other) {
+        cli_usage(args, "unknown option %.*s: it is one of `nori %s`", shown, a, other->name);
+    } else if (near) {
+        cli_usage(args, "unknown option %.*s%s; did you mean %s?", shown, a, cut, near);
     } else {
-        cli_usage(args, "unknown option %.*s", (int)n, a);
+        cli_usage(args, "unknown option %.*s%s", shown, a, cut);
     }
     return false;
 }
@@ -47,6 +58,11 @@ static bool take_option(cli_args *args, int argc, char **argv, int *i)
         value = argv[++*i];
     } else if (!o->value && value) {
         cli_usage(args, "option %s takes no value", o->name);
+        return false;
+    }
+    if (value && !value[0]) { /* often a variable of a script that was not set */
+        cli_usage(args, "option %s needs a value, it was given an empty one: %s %s", o->name,
+                  o->name, o->value);
         return false;
     }
     if (args->n_given == CLI_MAX_OPTIONS) {
@@ -78,6 +94,9 @@ static bool parse(cli_args *args, int argc, char **argv)
             }
         } else if (args->count == most) {
             cli_usage(args, "more than %d arguments", most);
+            return false;
+        } else if (!a[0]) {
+            cli_usage(args, "argument %d is empty", args->count + 1);
             return false;
         } else {
             args->positional[args->count++] = a;
@@ -116,9 +135,13 @@ int main(int argc, char **argv)
         cli_overview(stdout);
     } else if (strcmp(argv[1], "--version") == 0) {
         printf("nori %s\n", nori_version());
+    } else if (argv[1][0] == '-') {
+        fprintf(stderr, "nori: %.*s stands where a verb was expected: nori VERB [--option ...]\n"
+                        "`nori help` lists the verbs\n", SHOWN, argv[1]);
+        return EXIT_USAGE;
     } else {
         const char *near = cli_near_verb(argv[1]);
-        fprintf(stderr, "nori: there is no verb \"%s\"", argv[1]);
+        fprintf(stderr, "nori: there is no verb \"%.*s\"", SHOWN, argv[1]);
         if (near) {
             fprintf(stderr, "; did you mean %s?", near);
         }

@@ -4,7 +4,7 @@
 static void scaled(double v, double step, const char *const *units, char *out, size_t size)
 {
     int u = 0;
-    while (v >= step && u < 4) {
+    while (v >= step && u < 6) {
         v /= step;
         u++;
     }
@@ -13,13 +13,13 @@ static void scaled(double v, double step, const char *const *units, char *out, s
 
 void cli_bytes_text(uint64_t bytes, char *out, size_t size)
 {
-    static const char *const units[] = {" B", " kB", " MB", " GB", " TB"};
+    static const char *const units[] = {" B", " kB", " MB", " GB", " TB", " PB", " EB"};
     scaled((double)bytes, 1000, units, out, size);
 }
 
 void cli_count_text(uint64_t count, char *out, size_t size)
 {
-    static const char *const units[] = {"", " k", " M", " G", " T"};
+    static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
     scaled((double)count, 1000, units, out, size);
 }
 

@@ -49,9 +49,9 @@ static void hint_axis(const nori_session *s, int axis, int64_t expected, nori_er
                    path, (long long)expected);
     } else {
         nori__hint(err,
-                   "the model was exported with this size: feed %lld at a time, or export with "
-                   "dynamic axes",
-                   (long long)expected);
+                   "the size of axis %d is fixed, by the model's export or by a dimension given "
+                   "with it: feed %lld, or export with dynamic axes",
+                   axis, (long long)expected);
     }
 }
 

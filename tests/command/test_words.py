@@ -44,10 +44,38 @@ class Words(case.Case):
         self.assertIn("did you mean --profile?", self.nori("bench", "--pofile", code=2).err)
         self.assertIn("did you mean bench?", self.nori("help", "banch", code=2).err)
 
+    def test_words_that_are_not_near(self):
+        self.assertNotIn("did you mean", self.nori("run", "--frob", code=2).err)
+        self.assertIn("one of `nori check`", self.nori("run", "--target", "cpu", code=2).err)
+        self.assertIn("where a verb was expected", self.nori("--json", code=2).err)
+        long = self.nori("run", "--" + "x" * 9000, code=2).err
+        self.assertLess(len(long), 400)
+
+    def test_empty_words_are_refused(self):
+        for args in (("run", ""), ("run", DIGITS_MODEL, ""), ("run", DIGITS_MODEL, "--labels", ""),
+                     ("run", DIGITS_MODEL, "--labels="), ("check", DIGITS_MODEL, "--target", ""),
+                     ("quant", "")):
+            self.assertIn("empty", self.nori(*args, code=2).err)
+
+    def test_a_header_has_rows(self):
+        self.assertEqual(self.nori("caps", "--op", "Nonesuch", code=1).out, "")
+        self.assertIn("did you mean Conv?", self.nori("caps", "--op", "Cnv", code=1).err)
+        self.assertEqual(self.nori("caps", "--op", "Conv").out.count("provider"), 1)
+
     def test_options_that_mean_nothing_are_refused(self):
         for verb in ("caps", "doctor", "check", "inspect"):
             r = self.nori(verb, "--threads", "2", code=2)
             self.assertIn("unknown option --threads", r.err)
+        for args in (("--atol", "1"), ("--rtol", "1"), ("--rms", "1")):
+            self.assertIn("--test-data", self.nori("run", DIGITS_MODEL, *args, code=2).err)
+        data = os.path.join(case.DIGITS, "test_data_set_0")
+        for args in (("--top", "1"), ("--seed", "1"), ("--shape", "1"), ("--input", "x.npy"),
+                     ("--labels", "x.txt"), ("--bgr",)):
+            r = self.nori("run", DIGITS_MODEL, "--test-data", data, *args, code=2)
+            self.assertIn(args[0], r.err)
+        self.nori("run", DIGITS_MODEL, "--test-data", data, "--atol", "1,1", code=2)
+        self.nori("run", DIGITS_MODEL, "--shape", "other=1,1,28,28", code=2)
+        self.nori("run", DIGITS_MODEL, "--shape", "1,1,28,28,", code=2)
         self.nori("doctor", "--dim", "n=1", code=2)
         self.nori("run", "--quiet=1", code=2)
         self.nori("run", "x.onnx", "--threads", code=2)
