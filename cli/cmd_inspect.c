@@ -208,8 +208,9 @@ static int answer(inspect *in)
     const cli_args *args = in->args;
     const char *graph = cli_value(args, "--graph"), *node = cli_value(args, "--node");
     if (graph) {
-        inspect_dot(in);
-    } else if (node) {
+        return inspect_dot(in);
+    }
+    if (node) {
         if (inspect_node(in, node) == 0) {
             fprintf(stderr, "nori inspect: no node, output or path is \"%s\"; --nodes lists them\n",
                     node);

@@ -51,8 +51,12 @@ void inspect_warnings(const inspect *in, void (*say)(void *user, const char *tex
 /* Nodes of that name, output or path; the number found. */
 int inspect_node(const inspect *in, const char *name);
 void inspect_nodes(const inspect *in); /* a line each */
-void inspect_dot(const inspect *in);
+/* "float32[1,3]": as the plan has it where there is one, else as the file declares it. */
+void inspect_value_shape(const inspect *in, const nori_value *v, char *out, size_t size);
 /* The row of a node of the main graph or below, by its first output, or NULL. */
 const nori_cost *inspect_cost(const inspect *in, const nori_node *node);
+
+/* inspect_dot.c: the graph for Graphviz. 0 or an exit code. */
+int inspect_dot(const inspect *in);
 
 #endif

@@ -1,4 +1,4 @@
-/* inspect_node.c: single nodes, and the graph as a drawing. */
+/* inspect_node.c: single nodes, one in full or all with a line each. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,8 +6,7 @@
 
 #define TEXT_SIZE 65536 /* attributes may be long lists */
 
-/* "float32[1,3]": as the plan has it where there is one, else as the file declares it. */
-static void value_shape(const inspect *in, const nori_value *v, char *out, size_t size)
+void inspect_value_shape(const inspect *in, const nori_value *v, char *out, size_t size)
 {
     const nori_tensor *t = nori_value_initializer(v);
     t = t || !in->costs ? t : nori_costs_value(in->costs, nori_value_name(v));
@@ -39,7 +38,7 @@ static void print_value(const inspect *in, const char *what, size_t i, const nor
         printf("  %s %zu  (absent)\n", what, i);
         return;
     }
-    value_shape(in, v, shape, sizeof(shape));
+    inspect_value_shape(in, v, shape, sizeof(shape));
     if (what[0] == 'i' && nori_value_producer(v)) {
         nori_node_path(nori_value_producer(v), from, sizeof(from));
     } else if (what[0] == 'i') {
@@ -83,7 +82,7 @@ static void json_value(const inspect *in, cli_json *j, const nori_value *v)
         cli_json_null(j, NULL);
         return;
     }
-    value_shape(in, v, shape, sizeof(shape));
+    inspect_value_shape(in, v, shape, sizeof(shape));
     cli_json_object(j, NULL);
     cli_json_string(j, "name", nori_value_name(v));
     cli_json_string(j, "is", shape);
@@ -159,13 +158,17 @@ static void print_line(const listing *l, const nori_node *n)
     const nori_value *out = nori_node_output_count(n) > 0 ? nori_node_output(n, 0) : NULL;
     nori_node_path(n, l->text, TEXT_SIZE);
     if (out) {
-        value_shape(l->in, out, shape, sizeof(shape));
+        inspect_value_shape(l->in, out, shape, sizeof(shape));
     }
     const nori_cost *cost = inspect_cost(l->in, n);
     if (cost && cost->known && cost->macs > 0) {
         cli_count_text(cost->macs, macs, sizeof(macs));
     }
-    printf("%-48s %-28s %10s%s\n", l->text, shape, macs, macs[0] ? " MACs" : "");
+    if (macs[0]) {
+        printf("%-48s %-28s %10s MACs\n", l->text, shape, macs);
+    } else {
+        printf("%-48s %s\n", l->text, shape);
+    }
 }
 
 static void list(listing *l, const nori_graph *g)
@@ -210,83 +213,4 @@ int inspect_node(const inspect *in, const char *name)
 void inspect_nodes(const inspect *in)
 {
     inspect_node(in, NULL);
-}
-
-/* ---- drawing ---- */
-
-/* A string of the dot language, where only quotes and backslashes mean something. */
-static void dot_text(const char *text)
-{
-    putchar('"');
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') {
-            putchar('\\');
-        }
-        putchar(*text == '\n' ? ' ' : *text);
-    }
-    putchar('"');
-}
-
-static void dot_edges(const inspect *in, const nori_node *n)
-{
-    char shape[256];
-    for (size_t i = 0; i < nori_node_input_count(n); i++) {
-        const nori_value *v = nori_node_input(n, i);
-        if (!v || nori_value_initializer(v)) {
-            continue;
-        }
-        value_shape(in, v, shape, sizeof(shape));
-        if (nori_value_producer(v)) {
-            printf("  \"n%p\"", (const void *)nori_value_producer(v));
-        } else {
-            printf("  ");
-            dot_text(nori_value_name(v));
-        }
-        printf(" -> \"n%p\" [label=", (const void *)n);
-        dot_text(shape);
-        printf("];\n");
-    }
-}
-
-static void dot_graph(const inspect *in, const nori_graph *g)
-{
-    for (const nori_node *n = nori_graph_first(g); n; n = nori_node_next(n)) {
-        printf("  \"n%p\" [label=", (const void *)n);
-        dot_text(nori_node_op(n));
-        printf(", tooltip=");
-        dot_text(nori_node_name(n));
-        printf("];\n");
-        dot_edges(in, n);
-        const nori_graph *sub;
-        for (size_t i = 0; (sub = nori_node_subgraph(n, i)) != NULL; i++) {
-            printf("  subgraph \"cluster_%p_%zu\" {\n  label=", (const void *)n, i);
-            dot_text(nori_graph_name(sub));
-            printf(";\n");
-            dot_graph(in, sub);
-            printf("  }\n");
-        }
-    }
-}
-
-void inspect_dot(const inspect *in)
-{
-    const nori_graph *g = nori_model_graph(in->model);
-    printf("digraph model {\n  node [shape=box, fontname=\"sans-serif\"];\n");
-    for (size_t i = 0; i < nori_model_input_count(in->model); i++) {
-        printf("  ");
-        dot_text(nori_model_input(in->model, i)->name);
-        printf(" [shape=ellipse];\n");
-    }
-    dot_graph(in, g);
-    for (size_t i = 0; nori_graph_output(g, i); i++) {
-        const nori_value *v = nori_graph_output(g, i);
-        if (nori_value_producer(v)) {
-            printf("  \"n%p\" -> ", (const void *)nori_value_producer(v));
-            dot_text(nori_value_name(v));
-            printf(";\n  ");
-            dot_text(nori_value_name(v));
-            printf(" [shape=ellipse];\n");
-        }
-    }
-    printf("}\n");
 }

@@ -164,6 +164,8 @@ class Inspect(case.Case):
         dot = self.nori("inspect", model, "--graph", "dot").out
         self.assertTrue(dot.startswith("digraph"))
         self.assertEqual(dot.count("->"), 18 + 1 + 1)
+        self.assertEqual(dot, self.nori("inspect", model, "--graph", "dot").out)  # each time
+        self.assertNotIn(" \n", self.nori("inspect", model, "--nodes").out)
         self.nori("inspect", model, "--graph", "svg", code=2)
         self.nori("inspect", model, "--graph", "dot", "--json", code=2)
 
