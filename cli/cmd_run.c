@@ -7,8 +7,8 @@
 static const cli_option options[] = {
     CLI_INPUT_OPTIONS,
     {"--output", "[NAME=]FILE", "write an output as .npy or .pb, or all as .npz; may be repeated"},
-    {"--labels", "FILE", "class names, a line each: outputs are shown as the most likely"},
-    {"--top", "K", "how many classes to show (default 5)"},
+    {"--labels", "FILE", "class names, a line each: the first output as the most likely classes"},
+    {"--top", "K", "how many classes to show (default 5); without names, their numbers"},
     {"--test-data", "DIR", "feed DIR/input_N.pb(.gz), compare with DIR/output_N.pb(.gz)"},
     {"--atol", "X[,Y..]", "absolute tolerance, one or one per output (default 1e-5)"},
     {"--rtol", "X[,Y..]", "relative tolerance, one or one per output (default 1e-3)"},
@@ -36,18 +36,55 @@ static int add_label(run_job *j, const char *line)
 
 static int read_labels(run_job *j, const char *path)
 {
-    FILE *f = fopen(path, "r");
-    char line[512];
+    nori_error err = {0};
+    FILE *f = cli_open(path, &err);
+    char *line = NULL;
+    size_t room = 0;
     int code = EXIT_YES;
     if (!f) {
-        return cli_fail_text(j->args, NORI_ERROR_IO, "%s cannot be read", path);
+        return cli_fail(j->args, &err);
     }
-    while (code == EXIT_YES && fgets(line, sizeof(line), f)) {
+    while (code == EXIT_YES && getline(&line, &room, f) >= 0) {
         line[strcspn(line, "\r\n")] = 0;
         code = add_label(j, line);
     }
+    free(line);
     fclose(f);
+    while (j->n_labels > 0 && !j->labels[j->n_labels - 1][0]) { /* empty lines at the end */
+        free(j->labels[--j->n_labels]);
+    }
+    if (code == EXIT_YES && j->n_labels == 0) {
+        return cli_fail_text(j->args, NORI_ERROR_DATA, "%s has no class names, a line each", path);
+    }
     return code;
+}
+
+/* Options that would be passed over in silence are refused. */
+static bool options_fit(const cli_args *args)
+{
+    static const char *const random[] = {"--input", "--shape", "--seed", "--labels", "--top", "--mean",
+                                         "--std", "--range", "--bgr"};
+    static const char *const compared[] = {"--atol", "--rtol", "--rms"};
+    bool stored = cli_has(args, "--test-data");
+    for (size_t i = 0; stored && i < sizeof(random) / sizeof(random[0]); i++) {
+        if (cli_has(args, random[i])) {
+            cli_usage(args, "--test-data brings its own inputs and compares outputs: %s means nothing "
+                            "with it",
+                      random[i]);
+            return false;
+        }
+    }
+    for (size_t i = 0; !stored && i < sizeof(compared) / sizeof(compared[0]); i++) {
+        if (cli_has(args, compared[i])) {
+            cli_usage(args, "%s means something with --test-data only", compared[i]);
+            return false;
+        }
+    }
+    if (stored && args->count > 1) {
+        cli_usage(args, "--test-data brings its own inputs: none other can be given");
+        return false;
+    }
+    return true;
 }
 
 int run_once(run_job *j)
@@ -103,11 +140,8 @@ static int run(cli_args *args)
 {
     run_job j = {.args = args};
     nori_model *model = NULL;
-    if (!cli_number(args, "--top", 1, TOP_MOST, 5, &j.top)) {
+    if (!cli_number(args, "--top", 1, TOP_MOST, 5, &j.top) || !options_fit(args)) {
         return EXIT_USAGE;
-    }
-    if (cli_has(args, "--test-data") && (args->count > 1 || cli_has(args, "--input"))) {
-        return cli_usage(args, "--test-data brings its own inputs: none other can be given");
     }
     int code = cli_load(args, &model);
     if (code == EXIT_YES && cli_has(args, "--labels")) {

@@ -6,6 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
+typedef struct feeding {
+    cli_args *args;
+    const nori_session *session;
+    nori_tensor **inputs;
+    size_t count;
+    size_t next; /* input that a file without a name is for */
+} feeding;
+
 /* splitmix64: small, seeded, the same everywhere. */
 static uint64_t next_random(uint64_t *state)
 {
@@ -15,31 +23,75 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* The --shape of an input: "NAME=1,3,8", or "1,3,8" for the only one. False: it is no shape. */
+static bool names_input(const char *spec, const nori_value_info *info)
+{
+    size_t n = strlen(info->name);
+    return strncmp(spec, info->name, n) == 0 && spec[n] == '=';
+}
+
+/* The --shape of an input: "NAME=1,3,8" (a scalar: "NAME="), or "1,3,8" for all that have none of
+ * their own. False: it is no shape. */
 static bool shape_option(cli_args *args, const nori_value_info *info, int *rank, int64_t *dims)
 {
-    const char *spec;
-    size_t n = strlen(info->name);
-    for (int k = 0; (spec = cli_nth(args, "--shape", k)) != NULL; k++) {
-        bool named = strncmp(spec, info->name, n) == 0 && spec[n] == '=';
-        if (strchr(spec, '=') && !named) {
-            continue;
-        }
-        const char *text = named ? spec + n + 1 : spec;
-        for (*rank = 0; *text; ++*rank) {
-            char *end;
-            errno = 0;
-            long long v = strtoll(text, &end, 10);
-            if (end == text || (*end && *end != ',') || v < 0 || errno || *rank == NORI_MAX_RANK) {
-                cli_usage(args, "--shape %s: sizes were expected, as 1,3,224,224", spec);
-                return false;
-            }
-            dims[*rank] = v;
-            text = *end ? end + 1 : end;
-        }
+    const char *spec, *found = NULL;
+    bool named = false;
+    for (int k = 0; (spec = cli_nth(args, "--shape", k)) != NULL && !named; k++) {
+        named = names_input(spec, info);
+        found = named || !strchr(spec, '=') ? spec : found;
+    }
+    if (!found) {
         return true;
     }
+    const char *text = named ? found + strlen(info->name) + 1 : found;
+    for (*rank = 0; *text; ++*rank) {
+        char *end;
+        errno = 0;
+        long long v = strtoll(text, &end, 10);
+        bool more = *end == ',' && end[1];
+        if (end == text || (*end && !more) || v < 0 || errno || *rank == NORI_MAX_RANK) {
+            cli_usage(args, "--shape %s: sizes were expected, as 1,3,224,224", found);
+            return false;
+        }
+        dims[*rank] = v;
+        text = more ? end + 1 : end;
+    }
     return true;
+}
+
+/* Whether each --shape NAME=... names an input. */
+static bool shapes_fit(const feeding *f)
+{
+    const char *spec;
+    for (int k = 0; (spec = cli_nth(f->args, "--shape", k)) != NULL; k++) {
+        bool any = !strchr(spec, '=');
+        for (size_t i = 0; i < f->count && !any; i++) {
+            any = names_input(spec, nori_session_input(f->session, i));
+        }
+        if (!any) {
+            cli_usage(f->args, "--shape %s: the model has no such input; `nori inspect` lists them",
+                      spec);
+            return false;
+        }
+    }
+    return true;
+}
+
+int cli_fail_input(const cli_args *args, const nori_value_info *info, int rank,
+                   const int64_t *dims, nori_error *err)
+{
+    char shape[256];
+    nori_value_info wanted = *info;
+    wanted.rank = rank;
+    wanted.dims = dims;
+    cli_shape(&wanted, shape, sizeof(shape));
+    if (err->status == NORI_ERROR_MEMORY) {
+        snprintf(err->message, sizeof(err->message), "out of memory for input \"%s\" as %s",
+                 info->name, shape);
+        snprintf(err->hint, sizeof(err->hint), "give smaller sizes by --dim, --shape or a file");
+    } else if (!err->where[0]) {
+        snprintf(err->where, sizeof(err->where), "input \"%s\" as %s", info->name, shape);
+    }
+    return cli_fail(args, err);
 }
 
 int cli_random(cli_args *args, const nori_value_info *info, uint64_t seed, nori_tensor **tensor)
@@ -61,7 +113,7 @@ int cli_random(cli_args *args, const nori_value_info *info, uint64_t seed, nori_
     }
     args->guessed |= guessed && !cli_has(args, "--shape");
     if (nori_tensor_create(NULL, info->type, rank, dims, tensor, &err) != NORI_OK) {
-        return cli_fail(args, &err);
+        return cli_fail_input(args, info, rank, dims, &err);
     }
     int64_t n = nori_tensor_elements(*tensor);
     void *data = nori_tensor_data(*tensor);
@@ -115,9 +167,9 @@ static bool ends_with(const char *text, const char *end)
 
 /* ---- files ---- */
 
-static void *read_whole(const char *path, size_t *size)
+static void *read_whole(const char *path, size_t *size, nori_error *err)
 {
-    FILE *f = fopen(path, "rb");
+    FILE *f = cli_open(path, err);
     char *data = NULL;
     *size = 0;
     if (!f) {
@@ -130,6 +182,9 @@ static void *read_whole(const char *path, size_t *size)
         }
     }
     fclose(f);
+    if (!data) {
+        snprintf(err->message, sizeof(err->message), "%s cannot be read", path);
+    }
     return data;
 }
 
@@ -140,15 +195,19 @@ static int read_raw(cli_args *args, const char *path, const nori_value_info *inf
     if (code != EXIT_YES) {
         return code;
     }
+    nori_error err = {0};
+    char shape[256];
     size_t size, need = nori_tensor_bytes(*tensor);
-    void *data = read_whole(path, &size);
+    void *data = read_whole(path, &size, &err);
     if (!data) {
-        return cli_fail_text(args, NORI_ERROR_IO, "%s cannot be read", path);
+        return cli_fail(args, &err);
     }
     if (size != need) {
         free(data);
-        return cli_fail_text(args, NORI_ERROR_DATA, "%s has %zu bytes, input \"%s\" needs %zu", path,
-                             size, info->name, need);
+        cli_tensor_shape(*tensor, shape, sizeof(shape));
+        return cli_fail_text(args, NORI_ERROR_DATA,
+                             "%s has %zu bytes, input \"%s\" as %s needs %zu", path, size,
+                             info->name, shape, need);
     }
     if (need > 0) {
         memcpy(nori_tensor_data(*tensor), data, size);
@@ -194,20 +253,17 @@ int cli_read_input(cli_args *args, const char *path, const nori_value_info *info
         return read_raw(args, path, info, tensor);
     }
     if (nori_value_read(args->env, path, info->kind, tensor, &err) != NORI_OK) {
+        bool known = ends_with(path, ".npy") || ends_with(path, ".pb") || ends_with(path, ".pb.gz");
+        if (!known && err.status != NORI_ERROR_IO) {
+            snprintf(err.hint, sizeof(err.hint), "it was read as a TensorProto; other inputs are told "
+                     "by their endings: .npy, .npz, .raw, .png, .jpg");
+        }
         return cli_fail(args, &err);
     }
     return cli_fit_scalar(args, info, tensor);
 }
 
 /* ---- which file for which input ---- */
-
-typedef struct feeding {
-    cli_args *args;
-    const nori_session *session;
-    nori_tensor **inputs;
-    size_t count;
-    size_t next; /* input that a file without a name is for */
-} feeding;
 
 /* count when there is none of that name. */
 static size_t find_input(const feeding *f, const char *name, size_t n)
@@ -310,7 +366,9 @@ int cli_inputs(cli_args *args, const nori_session *session, const char *const *f
     const char *spec;
     long seed;
     int code = EXIT_YES;
-    if (!cli_number(args, "--seed", 0, 1000000000, 1, &seed)) {
+    picture_options pictures;
+    if (!cli_number(args, "--seed", 0, 1000000000, 1, &seed) ||
+        !cli_picture_options(args, &pictures) || !shapes_fit(&f)) {
         return EXIT_USAGE;
     }
     for (int k = 0; code == EXIT_YES && k < n_files; k++) {

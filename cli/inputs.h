@@ -32,4 +32,16 @@ int cli_picture(const cli_args *args, const char *path, const nori_value_info *i
                 nori_tensor **tensor);
 bool cli_is_picture(const char *path);
 
+/* How pictures become numbers: (v * scale - mean) / std. */
+typedef struct picture_options {
+    double mean[3], std[3], scale;
+    bool bgr;
+} picture_options;
+
+/* False (and a message): an option of pictures has a value it cannot have. */
+bool cli_picture_options(const cli_args *args, picture_options *o);
+/* An input could not be made: the error, with its shape and size where memory was the reason. */
+int cli_fail_input(const cli_args *args, const nori_value_info *info, int rank,
+                   const int64_t *dims, nori_error *err);
+
 #endif

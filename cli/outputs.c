@@ -175,6 +175,8 @@ static void show_classes(const run_job *j, const nori_tensor *t, cli_json *w)
         }
         if (w) {
             cli_json_end(w);
+        } else if (found == 0) {
+            printf("  no class: every value is NaN\n");
         }
     }
     if (w) {
@@ -184,7 +186,21 @@ static void show_classes(const run_job *j, const nori_tensor *t, cli_json *w)
 
 static bool has_classes(const run_job *j, size_t i)
 {
-    return j->n_labels > 0 && i == 0 && nori_tensor_kind(j->outputs[i]) == NORI_KIND_TENSOR;
+    return (j->n_labels > 0 || cli_has(j->args, "--top")) && i == 0 &&
+           nori_tensor_kind(j->outputs[i]) == NORI_KIND_TENSOR &&
+           nori_tensor_type(j->outputs[i]) != NORI_STRING;
+}
+
+/* Names that are for another model show the wrong classes. */
+static void warn_labels(const run_job *j)
+{
+    const nori_tensor *t = j->n_out > 0 && has_classes(j, 0) ? j->outputs[0] : NULL;
+    int rank = t ? nori_tensor_rank(t) : 0;
+    int64_t n = rank > 0 ? nori_tensor_dims(t)[rank - 1] : 1;
+    if (t && j->n_labels > 0 && (size_t)n != j->n_labels) {
+        cli_warn(j->args, "%zu names for classes, but output \"%s\" has %" PRId64 " of them",
+                 j->n_labels, nori_session_output(j->session, 0)->name, n);
+    }
 }
 
 /* ---- values ---- */
@@ -272,6 +288,7 @@ static void json_output(const run_job *j, size_t i, cli_json *w)
 int run_show_outputs(const run_job *j)
 {
     cli_json w;
+    warn_labels(j);
     if (j->args->json) {
         cli_json_begin(&w, stdout);
         cli_json_array(&w, "outputs");

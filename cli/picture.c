@@ -11,6 +11,7 @@
 #include <png.h>
 #endif
 #ifdef NORI_WITH_JPEG
+#include <jerror.h>
 #include <jpeglib.h>
 #endif
 
@@ -38,6 +39,30 @@ static bool allocate(picture *p)
     return p->rgb != NULL;
 }
 #endif
+
+/* What a file's first bytes say: names lie, and a JPEG called .png is a picture all the same. */
+typedef enum picture_kind { NO_PICTURE, PNG_PICTURE, JPEG_PICTURE } picture_kind;
+
+static bool kind_of(const char *path, picture_kind *kind, nori_error *err)
+{
+    static const unsigned char png[] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10}, jpeg[] = {0xff, 0xd8, 0xff};
+    unsigned char head[sizeof(png)];
+    FILE *f = cli_open(path, err);
+    if (!f) {
+        return false;
+    }
+    size_t n = fread(head, 1, sizeof(head), f);
+    fclose(f);
+    *kind = n >= sizeof(png) && memcmp(head, png, sizeof(png)) == 0     ? PNG_PICTURE
+            : n >= sizeof(jpeg) && memcmp(head, jpeg, sizeof(jpeg)) == 0 ? JPEG_PICTURE
+                                                                         : NO_PICTURE;
+    if (*kind == NO_PICTURE) {
+        err->status = NORI_ERROR_DATA;
+        snprintf(err->message, sizeof(err->message),
+                 n == 0 ? "%s: the file is empty" : "%s: neither a PNG nor a JPEG picture", path);
+    }
+    return *kind != NO_PICTURE;
+}
 
 static bool read_png(const char *path, picture *p, nori_error *err)
 {
@@ -83,14 +108,24 @@ static void jpeg_quiet(j_common_ptr info)
 {
     (void)info;
 }
+
+/* libjpeg fills what is missing with gray and goes on; here a picture that is cut or damaged is an
+ * error. Bytes that are too many harm nothing. */
+static void jpeg_warned(j_common_ptr info, int level)
+{
+    const int code = info->err->msg_code;
+    if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER ||
+                      code == JWRN_HUFF_BAD_CODE || code == JWRN_MUST_RESYNC)) {
+        jpeg_failed(info);
+    }
+}
 #endif
 
 static bool read_jpeg(const char *path, picture *p, nori_error *err)
 {
 #ifdef NORI_WITH_JPEG
-    FILE *f = fopen(path, "rb");
+    FILE *f = cli_open(path, err);
     if (!f) {
-        snprintf(err->message, sizeof(err->message), "%s cannot be read", path);
         return false;
     }
     struct jpeg_decompress_struct info;
@@ -98,6 +133,7 @@ static bool read_jpeg(const char *path, picture *p, nori_error *err)
     info.err = jpeg_std_error(&failure.base);
     failure.base.error_exit = jpeg_failed;
     failure.base.output_message = jpeg_quiet;
+    failure.base.emit_message = jpeg_warned;
     failure.text[0] = 0;
     if (setjmp(failure.back)) {
         snprintf(err->message, sizeof(err->message), "%s: %s", path, failure.text);
@@ -153,7 +189,8 @@ static bool three(const cli_args *args, const char *name, double otherwise, doub
     for (int i = 0; text && i < 3; i++) {
         char *end;
         out[i] = strtod(text, &end);
-        if (end == text || (*end && *end != ',')) {
+        bool more = i < 2 ? *end == ',' || (*end == 0 && i == 0) : *end == 0;
+        if (end == text || !more || !isfinite(out[i])) {
             cli_usage(args, "%s: one or three numbers were expected, as 0.5,0.5,0.5", name);
             return false;
         }
@@ -163,6 +200,27 @@ static bool three(const cli_args *args, const char *name, double otherwise, doub
         }
         text = *end ? end + 1 : end;
     }
+    return true;
+}
+
+bool cli_picture_options(const cli_args *args, picture_options *o)
+{
+    const char *range = cli_value(args, "--range");
+    if (!three(args, "--mean", 0, o->mean) || !three(args, "--std", 1, o->std)) {
+        return false;
+    }
+    if (range && strcmp(range, "255") != 0 && strcmp(range, "1") != 0) {
+        cli_usage(args, "--range \"%s\": 255 or 1 was expected", range);
+        return false;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (o->std[i] == 0) {
+            cli_usage(args, "--std: values are divided by it, so it cannot be 0");
+            return false;
+        }
+    }
+    o->scale = range && strcmp(range, "255") == 0 ? 1.0 : 1.0 / 255;
+    o->bgr = cli_has(args, "--bgr");
     return true;
 }
 
@@ -188,9 +246,9 @@ int cli_picture(const cli_args *args, const char *path, const nori_value_info *i
     picture p = {0};
     int64_t c, h, w, dims[4];
     bool last;
-    double mean[3], std[3];
-    const char *range = cli_value(args, "--range");
-    if (!three(args, "--mean", 0, mean) || !three(args, "--std", 1, std)) {
+    picture_kind kind;
+    picture_options o;
+    if (!cli_picture_options(args, &o)) {
         return EXIT_USAGE;
     }
     if (!layout(info, &c, &h, &w, &last)) {
@@ -198,10 +256,21 @@ int cli_picture(const cli_args *args, const char *path, const nori_value_info *i
                                "or 4): give it as .npy",
                          info->name);
     }
+    if (info->type != NORI_FLOAT && info->type != NORI_UINT8) {
+        return cli_usage(args, "pictures can be fed to float32 and uint8 inputs, \"%s\" has type %s",
+                         info->name, nori_type_name(info->type));
+    }
+    if (info->type == NORI_UINT8 && (cli_has(args, "--mean") || cli_has(args, "--std") ||
+                                     cli_has(args, "--range"))) {
+        return cli_usage(args, "input \"%s\" takes bytes as they are: --mean, --std and --range are "
+                               "for float32 inputs",
+                         info->name);
+    }
+    if (!kind_of(path, &kind, &err)) {
+        return cli_fail(args, &err);
+    }
     err.status = NORI_ERROR_DATA;
-    const char *dot = strrchr(path, '.');
-    bool ok = strcasecmp(dot, ".png") == 0 ? read_png(path, &p, &err) : read_jpeg(path, &p, &err);
-    if (!ok) {
+    if (!(kind == PNG_PICTURE ? read_png(path, &p, &err) : read_jpeg(path, &p, &err))) {
         free(p.rgb);
         return cli_fail(args, &err);
     }
@@ -217,9 +286,8 @@ int cli_picture(const cli_args *args, const char *path, const nori_value_info *i
     err.status = NORI_OK;
     if (nori_tensor_create(NULL, info->type, info->rank, dims, tensor, &err) != NORI_OK) {
         free(p.rgb);
-        return cli_fail(args, &err);
+        return cli_fail_input(args, info, info->rank, dims, &err);
     }
-    double scale = range && strcmp(range, "255") == 0 ? 1.0 : 1.0 / 255;
     void *data = nori_tensor_data(*tensor);
     for (int64_t y = 0; y < h; y++) {
         for (int64_t x = 0; x < w; x++) {
@@ -227,7 +295,7 @@ int cli_picture(const cli_args *args, const char *path, const nori_value_info *i
             double sy = ((double)y + 0.5) * p.height / (double)h - 0.5;
             double v[3];
             for (int i = 0; i < 3; i++) {
-                v[i] = sample(&p, sx, sy, cli_has(args, "--bgr") ? 2 - i : i);
+                v[i] = sample(&p, sx, sy, o.bgr && c == 3 ? 2 - i : i);
             }
             if (c == 1) { /* ITU-R BT.601 luma */
                 v[0] = 0.299 * v[0] + 0.587 * v[1] + 0.114 * v[2];
@@ -236,16 +304,12 @@ int cli_picture(const cli_args *args, const char *path, const nori_value_info *i
                 int64_t at = last ? (y * w + x) * c + i : (i * h + y) * w + x;
                 if (info->type == NORI_UINT8) {
                     ((uint8_t *)data)[at] = (uint8_t)lrint(v[i]);
-                } else if (info->type == NORI_FLOAT) {
-                    ((float *)data)[at] = (float)((v[i] * scale - mean[i]) / std[i]);
                 } else {
-                    ok = false;
+                    ((float *)data)[at] = (float)((v[i] * o.scale - o.mean[i]) / o.std[i]);
                 }
             }
         }
     }
     free(p.rgb);
-    return ok ? EXIT_YES
-              : cli_usage(args, "pictures can be fed to float32 and uint8 inputs, \"%s\" has type %s",
-                          info->name, nori_type_name(info->type));
+    return EXIT_YES;
 }

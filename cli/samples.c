@@ -126,8 +126,9 @@ static int add_array(cli_samples *s, const char *path)
 int cli_samples_open(cli_args *args, const nori_model *model, cli_samples **samples)
 {
     long most, random;
+    picture_options pictures;
     *samples = NULL;
-    if (!cli_number(args, "--samples", 1, 100000000, 1000, &most) ||
+    if (!cli_picture_options(args, &pictures) || !cli_number(args, "--samples", 1, 100000000, 1000, &most) ||
         !cli_number(args, "--random", 0, 1000000, 0, &random)) {
         return EXIT_USAGE;
     }

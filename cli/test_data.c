@@ -38,9 +38,22 @@ static bool nth_number(const char *list, size_t n, double otherwise, double *out
     return end != list && (*end == 0 || *end == ',') && *out >= 0;
 }
 
+/* One number, or one for each output. */
+static bool length_fits(const char *list, size_t n_out)
+{
+    size_t n = 1;
+    for (; list && *list; list++) {
+        n += *list == ',';
+    }
+    return n == 1 || n == n_out;
+}
+
 static bool read_tolerance(const run_job *j, size_t i, tolerance *t)
 {
-    bool good = nth_number(cli_value(j->args, "--atol"), i, 1e-5, &t->atol) &&
+    bool good = length_fits(cli_value(j->args, "--atol"), j->n_out) &&
+                length_fits(cli_value(j->args, "--rtol"), j->n_out) &&
+                length_fits(cli_value(j->args, "--rms"), j->n_out) &&
+                nth_number(cli_value(j->args, "--atol"), i, 1e-5, &t->atol) &&
                 nth_number(cli_value(j->args, "--rtol"), i, 1e-3, &t->rtol) &&
                 nth_number(cli_value(j->args, "--rms"), i, NAN, &t->rms);
     t->atol = isnan(t->atol) ? 0 : t->atol;

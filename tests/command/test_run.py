@@ -238,6 +238,17 @@ class Run(case.Case):
         self.assertEqual((classes[0][0]["label"], classes[0][0]["index"]), ("7", 7))
         self.assertGreater(classes[0][0]["percent"], 99)
         self.nori("run", model, picture, "--labels", self.path("none.txt"), code=3)
+        self.nori("run", model, picture, "--labels", self.folder.name, code=3)
+        self.nori("run", model, picture, "--labels", self.file("empty.txt", "\n\n"), code=3)
+        r = self.nori("run", model, picture, "--top", "2")  # no names: numbers
+        self.assertEqual([line.split()[0] for line in r.out.splitlines()[1:]], ["7", "9"])
+        names = ["a" * 2000, "b"] + ["n%d" % i for i in range(2, 10)]
+        r = self.nori("run", model, picture, "--labels", self.file("long.txt", "\n".join(names)))
+        self.assertEqual((r.out.splitlines()[1].split()[0], r.err), ("n7", ""))
+        r = self.nori("run", model, picture, "--labels", self.file("few.txt", "zero\none\n"))
+        self.assertIn('2 names for classes, but output "logits" has 10', r.err)
+        nan = self.file("nan.npy", n.npy("<f4", [1, 1, 28, 28], [float("nan")] * 784))
+        self.assertIn("NaN", self.nori("run", model, nan, "--top", "1").out)
         self.nori("run", model, picture, "--top", "0", code=2)
 
     # ---- test data ----
