@@ -103,6 +103,15 @@ class Ort(case.Case):
             self.nori("run", DIGITS, "--test-data", DATA, "--provider", "ort:cpu:spin=0",
                       "--threads", threads, env={"NORI_ORT_LIBRARY": ORT})
 
+    def test_parts(self):
+        ort = {"NORI_ORT_LIBRARY": ORT}
+        self.nori("run", DIGITS, "--test-data", DATA, "--provider", "ort:cpu:whole=0,cpu", env=ort)
+        j = self.nori("inspect", DIGITS, "--providers", "ort:cpu:whole=0,cpu", "--json",
+                      env=ort).json()
+        self.assertEqual([p["given"] for p in j["parts"]], [False, True])
+        self.assertEqual({n["provider"] for n in j["nodes"]}, {"ort:cpu"})
+        self.assertEqual([p["name"] for p in j["providers"]], ["ort:cpu", "cpu"])
+
     def test_profile_names_it(self):
         r = self.nori("bench", DIGITS, "--runs", "1", "--profile", "--provider", "ort:cpu",
                       env={"NORI_ORT_LIBRARY": ORT})
