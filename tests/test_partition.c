@@ -10,6 +10,7 @@
 
 #include "make_model.h"
 #include "nori/tools.h"
+#include "test_alloc.h"
 #include "run_node.h"
 
 static nori_session *session_of(make *m, const char *providers, int split_only, const char *dim,
@@ -458,6 +459,63 @@ static void large(void **state)
     make_end(&m);
 }
 
+/* Each allocation in turn fails, and all after it: an error, nothing lost, nothing freed twice. */
+static bool split_and_run(test_alloc *t, const void *bytes, size_t size, nori_error *err)
+{
+    nori_env *env = NULL;
+    nori_model *model = NULL;
+    nori_session *s = NULL;
+    nori_env_options e;
+    nori_session_options o;
+    nori_tensor *in = node_tensor(NORI_FLOAT, NODE_DIMS(64)), *out[1] = {NULL};
+    nori_env_options_default(&e);
+    nori_session_options_default(&o);
+    e.allocator = t->allocator;
+    e.threads = 1;
+    o.providers = FAKE_PROVIDER ":cost=0,cpu";
+    nori_status status = nori_env_create(&e, &env, err);
+    if (status == NORI_OK) {
+        status = nori_model_load_memory(env, bytes, size, NULL, NULL, &model, err);
+    }
+    if (status == NORI_OK) {
+        status = nori_session_create(model, &o, &s, err);
+    }
+    if (status == NORI_OK) {
+        status = nori_session_run(s, (const nori_tensor *const[]){in}, 1, out, 1, err);
+    }
+    nori_tensor_free(out[0]);
+    nori_tensor_free(in);
+    nori_session_free(s);
+    nori_model_free(model);
+    nori_env_free(env);
+    return status == NORI_OK;
+}
+
+static void out_of_memory(void **state)
+{
+    (void)state;
+    make m;
+    nori__text bytes;
+    bool worked = false;
+    chain(&m, 6, "Softplus", "64");
+    nori__text_init(&bytes, &nori__malloc);
+    assert_int_equal(nori__pb_write_model(&m.model, &bytes, NULL), NORI_OK);
+    for (size_t fail_at = 1; !worked; fail_at++) {
+        test_alloc t;
+        nori_error err = {0};
+        test_alloc_init(&t, fail_at);
+        worked = split_and_run(&t, bytes.data, bytes.size, &err);
+        assert_int_equal(t.live, 0);
+        assert_false(t.wrong_size);
+        if (!worked) {
+            assert_int_equal(err.status, NORI_ERROR_MEMORY);
+        }
+        assert_true(fail_at < 5000);
+    }
+    nori__text_free(&bytes);
+    make_end(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -468,6 +526,7 @@ int main(void)
         cmocka_unit_test(whole_model),         cmocka_unit_test(read_by_a_subgraph),
         cmocka_unit_test(turns),               cmocka_unit_test(missing),
         cmocka_unit_test(example),             cmocka_unit_test(large),
+        cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
