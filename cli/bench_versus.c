@@ -71,6 +71,13 @@ static uint64_t peak_in_child(cli_args *args, const char *providers)
 
 /* ---- what is said ---- */
 
+/* Processes that wanted to run in the last minute, this one among them; negative: not known. */
+static double machine_load(void)
+{
+    double load = -1;
+    return getloadavg(&load, 1) == 1 ? load : -1;
+}
+
 static void json_ratio(cli_json *j, const char *key, const nori_versus_ratio *r)
 {
     cli_json_object(j, key);
@@ -101,13 +108,14 @@ static void json_outputs(cli_json *j, const nori_versus *v)
 }
 
 static void print_json(const cli_args *args, const nori_versus *v, const nori_versus_report *r,
-                       const uint64_t peak[2])
+                       const uint64_t peak[2], double load)
 {
     cli_json j;
     cli_json_begin(&j, stdout);
     cli_json_string(&j, "model", args->positional[0]);
     cli_json_string(&j, "cpu", nori_cpu_name());
     cli_json_string(&j, "level", nori_cpu_level());
+    cli_json_number(&j, "load_average", load >= 0 ? load : NAN, 4);
     cli_json_int(&j, "threads", r->threads);
     cli_json_int(&j, "rounds", r->rounds);
     cli_json_int(&j, "runs", r->runs);
@@ -146,7 +154,8 @@ static void print_row(const char *what, const char *unit, double a, double b)
     printf("%-18s %14.3f %14.3f  %s\n", what, a, b, unit);
 }
 
-static void print_text(const nori_versus *v, const nori_versus_report *r, const uint64_t peak[2])
+static void print_text(const nori_versus *v, const nori_versus_report *r, const uint64_t peak[2],
+                       double load)
 {
     const nori_versus_side *a = &r->side[0], *b = &r->side[1];
     const char *name;
@@ -172,6 +181,10 @@ static void print_text(const nori_versus *v, const nori_versus_report *r, const 
            r->threads, r->threads == 1 ? "" : "s", r->rounds, r->runs, r->runs == 1 ? "" : "s",
            r->loads, r->loads == 1 ? "" : "s");
     printf("CPU                %s, level %s\n", nori_cpu_name(), nori_cpu_level());
+    if (load > 0.5 * nori_usable_threads(NULL, 0)) {
+        printf("load average       %.1f before it began: others use the cores; then only ratios of one "
+               "thread's CPU time say much\n", load);
+    }
     for (int i = 0; i < 2; i++) {
         if (r->side[i].engine[0]) {
             printf("%-18s %s; started in %.1f ms, not counted above\n", r->side[i].provider,
@@ -209,7 +222,7 @@ static void show_progress(void *user, int round, int rounds)
 }
 
 static int measure(cli_args *args, nori_versus *v, const nori_versus_options *o,
-                   const uint64_t peak[2])
+                   const uint64_t peak[2], double load)
 {
     const nori_session *s = nori_versus_session(v, 0);
     size_t n_in = nori_session_input_count(s);
@@ -225,9 +238,9 @@ static int measure(cli_args *args, nori_versus *v, const nori_versus_options *o,
     }
     if (code == EXIT_YES) {
         if (args->json) {
-            print_json(args, v, &report, peak);
+            print_json(args, v, &report, peak, load);
         } else {
-            print_text(v, &report, peak);
+            print_text(v, &report, peak, load);
         }
         code = report.agrees ? EXIT_YES : EXIT_NO;
     }
@@ -248,6 +261,7 @@ int cli_bench_versus(cli_args *args)
     nori_versus *v = NULL;
     nori_error err = {0};
     uint64_t peak[2];
+    double load_before = machine_load();
     long runs, rounds, threads;
     nori_versus_options_default(&o);
     if (args->count < 1) {
@@ -283,7 +297,7 @@ int cli_bench_versus(cli_args *args)
         env, args->positional[0], &load,
         (const nori_session_options *const[]){&side[0], &side[1]}, &v, &err);
     cli_progress_done(args);
-    int code = status == NORI_OK ? measure(args, v, &o, peak) : cli_fail(args, &err);
+    int code = status == NORI_OK ? measure(args, v, &o, peak, load_before) : cli_fail(args, &err);
     nori_versus_free(v);
     nori_env_free(env);
     return code;

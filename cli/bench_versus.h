@@ -7,7 +7,7 @@
 #define CLI_VERSUS_OPTIONS                                                                       \
     {"--versus", "PROVIDERS", "measure against these, side by side: ort:cpu, reference ..."},    \
     {"--rounds", "N", "with --versus: rounds in turns, 7 or more (default 9)"},                  \
-    {"--atol", "X", "with --versus: outputs agree within X (default 1e-4) ..."},                 \
+    {"--atol", "X", "with --versus: outputs agree within X times their size (default 1e-3) ..."}, \
     {"--rtol", "X", "... plus X of the other side's value (default 1e-3)"}
 
 int cli_bench_versus(cli_args *args);

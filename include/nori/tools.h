@@ -277,7 +277,8 @@ typedef struct nori_versus_options {
     int rounds;      /* at least 7; default 9 */
     int runs;        /* in a block; 0: as many as take block_ms, the same for both sides */
     double block_ms; /* default 60 */
-    double atol, rtol; /* for agreement of outputs; default 1e-4, 1e-3 */
+    double atol, rtol; /* for agreement of outputs; default 1e-3, 1e-3. atol is taken times the root
+                          mean square of an output's numbers, where that is above 1 */
     void (*progress)(void *user, int round, int rounds); /* NULL: none */
     void *progress_user;
 } nori_versus_options;
