@@ -134,12 +134,13 @@ nori_status nori__provider_open(const char *spec, int threads, int level, nori__
     return status;
 }
 
+/* The library stays: outputs that wrap a provider's memory, and threads of its own, may outlive the
+ * session and need its code. */
 void nori__provider_close(nori__opened *o)
 {
     if (o->provider && o->provider->close) {
         o->provider->close(o->self);
     }
-    nori__library_close(o->library);
     memset(o, 0, sizeof(*o));
 }
 
