@@ -271,10 +271,7 @@ int cli_load(cli_args *args, nori_model **model)
         int code = cli_fail(args, &err);
         return status == NORI_ERROR_LIMIT ? EXIT_BAD : code; /* no sane file is past the limits */
     }
-    for (size_t i = 0; nori_model_warning(*model, i); i++) {
-        cli_warn(args, "%s", nori_model_warning(*model, i));
-    }
-    return EXIT_YES;
+    return EXIT_YES; /* its warnings came by the log */
 }
 
 typedef struct dim_list {

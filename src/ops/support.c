@@ -365,8 +365,11 @@ nori_status nori__require_runnable(const nori__ir *ir, nori__can_run_fn can_run,
         status =
             made ? nori__fail(err, NORI_ERROR_UNSUPPORTED, "%s", text.data) : nori__no_memory(err);
         const char *hint = ((const nori__gap *)gaps.items[0])->hint;
-        if (made && hint) {
-            nori__hint(err, "%s", hint);
+        if (made) {
+            nori__hint(err, "%s",
+                       hint ? hint
+                            : "operators of your own are registered before the model is loaded "
+                              "(nori_env_load_ops; the command: --ops-library)");
         }
     }
     nori__text_free(&text);

@@ -64,6 +64,16 @@ class Check(case.Case):
         self.nori("check", warned, "--strict", code=1)
 
 
+    def test_what_loading_warns_of(self):
+        graph = m.Graph([m.node("Relu", ["x"], ["y"])], [m.value("x", m.tensor_type(m.FLOAT, [1]))],
+                        [m.value("y", m.tensor_type(m.FLOAT, [1]))])
+        path = self.file("new.onnx", m.model(graph, ir=99))
+        self.assertEqual(self.nori("run", path).err.count("IR version 99"), 1)
+        found = self.nori("check", path, "--json").json()
+        self.assertEqual(found["warnings"], 1)
+        self.assertIn("IR version 99", found["findings"][0]["message"])
+
+
 class Caps(case.Case):
     def rows(self, *args):
         return self.nori("caps", "--json", *args).json()

@@ -102,6 +102,7 @@ static nori_status check_all(nori_findings *f, const nori__ir *ir, const char *t
                              nori_error *err)
 {
     NORI__TRY(nori__check_gaps(f, ir, targets, err));
+    nori__check_warnings(f, ir);
     nori__check_imports(f, ir);
     nori__check_unused(f, ir);
     nori__check_axes(f, ir);

@@ -47,10 +47,14 @@ void nori__check_imports(nori_findings *f, const nori__ir *ir)
         nori__found(f, NORI_SEVERITY_ERROR, "opset", "", "add an opset import for ai.onnx",
                     "no opset is imported for the default domain");
     }
-    if (ir->ir_version > NORI__IR_VERSION_MAX) {
-        nori__found(f, NORI_SEVERITY_WARNING, "opset", "", NULL,
-                    "IR version %" PRId64 " is newer than the newest known, %d", ir->ir_version,
-                    NORI__IR_VERSION_MAX);
+}
+
+/* What loading warned of: a check says all there is to say. */
+void nori__check_warnings(nori_findings *f, const nori__ir *ir)
+{
+    for (size_t i = 0; i < ir->warnings.count; i++) {
+        nori__found(f, NORI_SEVERITY_WARNING, "model", "", NULL, "%s",
+                    (const char *)ir->warnings.items[i]);
     }
 }
 

@@ -51,9 +51,10 @@ nori_status nori__check_shapes(nori_findings *f, nori__node *node, const nori__s
 /* Types of a subgraph's inputs, as far as its node's inputs tell. */
 void nori__check_seed(nori__node *node, nori__graph *body);
 
-/* check_graph.c: imports, what is unused, dead nodes. */
+/* check_graph.c: imports, what is unused, dead nodes; what loading warned of. */
 void nori__check_imports(nori_findings *f, const nori__ir *ir);
 void nori__check_unused(nori_findings *f, const nori__ir *ir);
+void nori__check_warnings(nori_findings *f, const nori__ir *ir);
 /* check_batch.c: a batch size written into the body; names of axes only outputs have. */
 void nori__check_batch(nori_findings *f, const nori__ir *ir);
 void nori__check_axes(nori_findings *f, const nori__ir *ir);
