@@ -47,6 +47,10 @@ class CustomOp(case.Case):
         self.nori("caps", "--op", "MovingMean", code=1)
 
     def test_libraries_that_do_not_load(self):
+        absent = self.path("absent.so")
+        r = self.nori("run", self.model, "--ops-library", absent, code=4)
+        self.assertEqual(r.err.count(absent), 1)
+        self.assertIn("--ops-library", self.nori("run", self.model, code=4).err)
         none = self.nori("run", self.model, "--ops-library", self.path("none.so"), code=4).err
         self.assertIn("none.so", none)
         lacking = self.nori("run", self.model, "--ops-library", os.environ["NORI_LACKING_OPS"],
