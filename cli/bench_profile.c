@@ -67,7 +67,7 @@ int cli_profile_read(const cli_args *args, const nori_session *session, const no
         *row = (profile_row){.op = r.op, .provider = r.provider, .ns = r.total_ns,
                              .calls = r.calls};
         bool priced = nori_costs_at(costs, p->n_nodes, &cost) != 0;
-        snprintf(row->name, sizeof(row->name), "%.80s (%.40s)",
+        snprintf(row->name, sizeof(row->name), "%.250s (%.100s)",
                  r.node[0] ? r.node : priced ? cost.output : "", r.op);
         row->known = priced && cost.known;
         row->macs = row->known ? cost.macs * r.calls : 0;
@@ -103,7 +103,11 @@ static void print_rate(double v)
 
 static void print_table(const char *title, const profile *p, const profile_row *rows, size_t n)
 {
-    printf("\n%-44s %-10s %10s %7s %7s %9s %8s %8s\n", title, "provider", "us a run", "share",
+    int width = 24;
+    for (size_t i = 0; i < n && i < ROWS_SHOWN; i++) {
+        width = cli_widen(width, rows[i].name);
+    }
+    printf("\n%-*s %-10s %10s %7s %7s %9s %8s %8s\n", width, title, "provider", "us a run", "share",
            "calls", "MACs", "GFLOP/s", "GB/s");
     for (size_t i = 0; i < n && i < ROWS_SHOWN; i++) {
         const profile_row *r = &rows[i];
@@ -111,7 +115,7 @@ static void print_table(const char *title, const profile *p, const profile_row *
         if (r->known && r->macs > 0) {
             cli_count_text(r->macs / p->runs, macs, sizeof(macs));
         }
-        printf("%-44.44s %-10s %10.1f %6.1f%% %7.1f %9s", r->name, r->provider,
+        printf("%-*s %-10s %10.1f %6.1f%% %7.1f %9s", width, r->name, r->provider,
                (double)r->ns / 1e3 / (double)p->runs,
                p->all_ns ? 100.0 * (double)r->ns / (double)p->all_ns : 0,
                (double)r->calls / (double)p->runs, macs);

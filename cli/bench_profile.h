@@ -6,7 +6,7 @@
 
 /* Times of nodes or operators over all runs. */
 typedef struct profile_row {
-    char name[128];
+    char name[384];
     const char *op, *provider;
     uint64_t ns, calls;
     uint64_t macs, bytes; /* of all calls together */

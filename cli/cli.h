@@ -127,6 +127,9 @@ void cli_json_element(cli_json *w, const char *key, const nori_tensor *t, int64_
 /* What is no tensor (a sequence, map, optional) as JSON: group_json.c. */
 void cli_json_group(cli_json *w, const char *key, const nori_tensor *t);
 const char *cli_kind_name(nori_kind kind);
+/* The wider of a column's width and what a text takes. Long names are not cut, as they are what other
+ * commands want to be told; but one of them does not push the rest off the screen. */
+int cli_widen(int width, const char *text);
 /* The word of a list (NULL ends it) that a mistyped one may have been meant for, or NULL. */
 const char *cli_near(const char *word, size_t size, const char *(*at)(const void *user, size_t i),
                      const void *user);

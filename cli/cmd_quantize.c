@@ -55,7 +55,7 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
         !word(args, "--weights", weights, &weight) ||
         !word(args, "--method", methods, &method) || !word(args, "--kind", kinds, &kind) ||
         !cli_number(args, "--block", 16, 65536, 0, &block) ||
-        !cli_number(args, "--threads", 1, 1024, 0, &threads)) {
+        !cli_number(args, "--threads", 1, 256, 0, &threads)) {
         return false;
     }
     const char *percentile = cli_value(args, "--percentile");
@@ -66,7 +66,20 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
             cli_usage(args, "--percentile: a number above 50, up to 100, was expected");
             return false;
         }
-        method = method ? method : NORI_RANGE_PERCENTILE;
+        if (cli_has(args, "--method") && method != NORI_RANGE_PERCENTILE) {
+            cli_usage(args, "--percentile is for --method percentile");
+            return false;
+        }
+        method = NORI_RANGE_PERCENTILE;
+    }
+    static const char *const of_static[] = {"--activations", "--symmetric", "--method", "--percentile"};
+    for (size_t i = 0; kind != NORI_QUANTIZE_STATIC && i < sizeof(of_static) / sizeof(of_static[0]);
+         i++) {
+        if (cli_has(args, of_static[i])) {
+            cli_usage(args, "%s is for --kind static: nothing of activations is stored by %s",
+                      of_static[i], kinds[kind]);
+            return false;
+        }
     }
     o->activation_type = activation_types[activation];
     o->kind = (nori_quantize_kind)kind;
@@ -82,6 +95,32 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
     }
     o->exclude = exclude;
     return true;
+}
+
+static bool excludes(const char *what, const nori_node *n)
+{
+    size_t size = strlen(what);
+    bool prefix = size > 0 && what[size - 1] == '*';
+    return (prefix ? strncmp(what, nori_node_name(n), size - 1) : strcmp(what, nori_node_name(n))) == 0 ||
+           strcmp(what, nori_node_op(n)) == 0;
+}
+
+/* A name that is mistyped would leave its node on integers. */
+static int check_exclude(const cli_args *args, const nori_model *model)
+{
+    const char *what;
+    for (int i = 0; (what = cli_nth(args, "--exclude", i)) != NULL; i++) {
+        const nori_node *n = nori_graph_first(nori_model_graph(model));
+        while (n && !excludes(what, n)) {
+            n = nori_node_next(n);
+        }
+        if (!n) {
+            return cli_usage(args, "--exclude %s: the main graph has no such node or operator; `nori "
+                                   "inspect --nodes` lists them",
+                             what);
+        }
+    }
+    return EXIT_YES;
 }
 
 static void progress(void *user, const char *phase, size_t done, size_t total)
@@ -111,11 +150,15 @@ static void print_nodes(const nori_quantize_report *r)
 {
     nori_quantize_node n = {.size = sizeof(n)};
     char sqnr[32];
-    printf("\n%-48s %-8s %12s  %s\n", "node", "", "weights", "why");
+    int width = 24;
+    for (size_t i = 0; nori_quantize_report_node(r, i, &n); i++) {
+        width = cli_widen(width, n.path);
+    }
+    printf("\n%-*s %-8s %12s  %s\n", width, "node", "", "weights", "why");
     for (size_t i = 0; nori_quantize_report_node(r, i, &n); i++) {
         decibel(n.quantized && n.weight_sqnr != 0 ? n.weight_sqnr : NAN, sqnr, sizeof(sqnr));
-        printf("%-48.48s %-8s %12s  %s\n", n.path, n.quantized ? "integers" : "float", sqnr,
-               n.reason);
+        printf("%-*s %-8s %12s%s%s\n", width, n.path, n.quantized ? "integers" : "float", sqnr,
+               n.reason[0] ? "  " : "", n.reason);
     }
 }
 
@@ -123,13 +166,17 @@ static void print_values(const nori_quantize_report *r)
 {
     nori_quantize_value v = {.size = sizeof(v)};
     char sqnr[32];
-    printf("\n%-32s %23s %11s %5s %9s %9s\n", "value", "range", "scale", "zero", "clipped",
+    int width = 24;
+    for (size_t i = 0; nori_quantize_report_value(r, i, &v); i++) {
+        width = cli_widen(width, v.name);
+    }
+    printf("\n%-*s %23s %11s %5s %9s %9s\n", width, "value", "range", "scale", "zero", "clipped",
            "agreement");
     for (size_t i = 0; nori_quantize_report_value(r, i, &v); i++) {
         char range[48];
         snprintf(range, sizeof(range), "[%.4g, %.4g]", v.low, v.high);
         decibel(v.sqnr, sqnr, sizeof(sqnr));
-        printf("%-32.32s %23s %11.5g %5lld %8.3f%% %9s\n", v.name, range, v.scale,
+        printf("%-*s %23s %11.5g %5lld %8.3f%% %9s\n", width, v.name, range, v.scale,
                (long long)v.zero_point, v.clipped * 100, sqnr);
     }
 }
@@ -167,7 +214,9 @@ static void print_text(const cli_args *args, const nori_quantize_report *r, cons
     print_reasons(r);
     printf("weights     %s, were %s (%.2f times smaller)\n", after, before,
            s.weight_bytes_after ? (double)s.weight_bytes_before / (double)s.weight_bytes_after : 0);
-    if (s.samples > 0) {
+    if (s.samples > 0 && isinf(s.output_sqnr)) {
+        printf("agreement   exact on every output\n");
+    } else if (s.samples > 0) {
         printf("agreement   %s of signal over error on the worst output\n", sqnr);
     } else {
         printf("agreement   not measured: --data or --random give samples\n");
@@ -182,6 +231,15 @@ static void print_text(const cli_args *args, const nori_quantize_report *r, cons
         print_values(r);
     }
     printf("\n%s was written; next: nori run %s ..., or nori bench %s\n", output, output, output);
+}
+
+static void warn_unchanged(const cli_args *args, const nori_quantize_report *r)
+{
+    nori_quantize_summary s = {.size = sizeof(s)};
+    nori_quantize_report_summary(r, &s);
+    if (s.quantized_nodes == 0) {
+        cli_warn(args, "no node computes on integers that did not before; --nodes says why");
+    }
 }
 
 static void print_json(const nori_quantize_report *r, const char *output)
@@ -246,6 +304,7 @@ static int run(cli_args *args)
         return EXIT_USAGE;
     }
     int code = cli_load(args, &model);
+    code = code == EXIT_YES ? check_exclude(args, model) : code;
     bool given = cli_has(args, "--data") || cli_has(args, "--random");
     if (code == EXIT_YES && (given || o.kind == NORI_QUANTIZE_STATIC)) {
         code = cli_samples_open(args, model, &samples);
@@ -257,9 +316,13 @@ static int run(cli_args *args)
         o.progress_user = args;
         if (nori_quantize(model, &o, &made, &report, &err) != NORI_OK) {
             cli_progress_done(args);
-            code = cli_fail(args, &err);
+            code = samples ? cli_samples_code(samples) : EXIT_YES; /* what was said is not said twice */
+            code = code == EXIT_YES ? cli_fail(args, &err) : code;
         }
         cli_progress_done(args);
+    }
+    if (code == EXIT_YES) {
+        warn_unchanged(args, report);
     }
     if (code == EXIT_YES && nori_model_save(made, output, &err) != NORI_OK) {
         code = cli_fail(args, &err);

@@ -19,6 +19,7 @@ struct cli_samples {
     const nori_model *model;
     entry *entries;
     size_t count, room, most;
+    int code; /* of a sample that failed with a message of its own */
     char *open_path; /* the array kept open */
     nori_tensor *open_array;
 };
@@ -171,6 +172,11 @@ int cli_samples_open(cli_args *args, const nori_model *model, cli_samples **samp
     return EXIT_YES;
 }
 
+int cli_samples_code(const cli_samples *s)
+{
+    return s->code;
+}
+
 size_t cli_samples_count(const cli_samples *s)
 {
     return s->count;
@@ -289,6 +295,7 @@ int cli_samples_get(void *user, size_t index, nori_tensor **inputs, nori_error *
         return array_row(s, e, &inputs[0], err);
     case ONE_FILE:
         code = cli_read_input(s->args, e->path, nori_model_input(s->model, 0), &inputs[0]);
+        s->code = code;
         return code == EXIT_YES ? 1 : bad(err, NORI_ERROR_DATA, e->path, "is no sample");
     case RANDOM:
         for (size_t i = 0; i < n && code == EXIT_YES; i++) {
@@ -296,6 +303,7 @@ int cli_samples_get(void *user, size_t index, nori_tensor **inputs, nori_error *
             code = info->optional ? EXIT_YES
                                   : cli_random(s->args, info, e->row * 1000003u + i, &inputs[i]);
         }
+        s->code = code;
         return code == EXIT_YES ? 1 : bad(err, NORI_ERROR_DATA, "random input", "cannot be made");
     }
     return 0;

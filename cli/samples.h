@@ -19,6 +19,8 @@ int cli_samples_open(cli_args *args, const nori_model *model, cli_samples **samp
 size_t cli_samples_count(const cli_samples *samples);
 /* Fits nori_quantize_options.sample; user is the cli_samples. */
 int cli_samples_get(void *user, size_t index, nori_tensor **inputs, nori_error *error);
+/* The exit code of the sample that could not be read, whose message was given; else 0. */
+int cli_samples_code(const cli_samples *samples);
 void cli_samples_close(cli_samples *samples);
 
 #endif

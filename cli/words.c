@@ -1,4 +1,6 @@
 /* words.c: amounts, types and shapes as the command writes them. */
+#include <string.h>
+
 #include "cli.h"
 
 static void scaled(double v, double step, const char *const *units, char *out, size_t size)
@@ -21,6 +23,12 @@ void cli_count_text(uint64_t count, char *out, size_t size)
 {
     static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
     scaled((double)count, 1000, units, out, size);
+}
+
+int cli_widen(int width, const char *text)
+{
+    size_t n = strlen(text);
+    return n > 72 || (int)n <= width ? width : (int)n;
 }
 
 const char *cli_kind_name(nori_kind kind)

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""nori quantize and nori quant: options, samples, exit codes; the arithmetic is tested in C."""
+import os
+
+import case
+import model_file as m
+import npy_file as n
+
+MODEL = os.path.join(case.DIGITS, "digits.onnx")
+
+
+class Quantize(case.Case):
+    def setUp(self):
+        super().setUp()
+        self.out = self.path("q.onnx")
+
+    def quantize(self, *args, model=MODEL, **more):
+        return self.nori("quantize", model, "--output", self.out, *args, **more)
+
+    def test_one_message_and_no_file(self):
+        wrong = self.file("wrong.npy", n.npy("<f4", [1, 3, 28, 28], [0] * 2352))
+        for data, code in ((self.path("absent"), 3), (self.file("text.pb", "text"), 3),
+                           (self.file("text.png", "text"), 3), (wrong, 3)):
+            r = self.quantize("--data", data, "--json", code=code)
+            self.assertIn("message", r.json()["error"])  # one object, not two
+            self.assertEqual(r.err.count("error:"), 1)
+            self.assertFalse(os.path.exists(self.out))
+        number = self.file("i.onnx", m.one_node("Identity", [1, 4], [1, 4]))
+        picture = os.path.join(case.DIGITS, "pictures", "7_00.png")
+        r = self.quantize("--data", picture, model=number, code=2)  # as nori run says of it
+        self.assertIn("does not look like a picture", r.err)
+
+    def test_options_that_do_nothing_are_refused(self):
+        r = self.quantize("--random", "1", "--exclude", "nowhere", code=2)
+        self.assertIn("--exclude nowhere", r.err)
+        self.quantize("--random", "1", "--exclude", "/head*", "--exclude", "Relu")
+        for kind in ("dynamic", "weights"):
+            for args in (("--method", "mse"), ("--symmetric",), ("--activations", "int8"),
+                         ("--percentile", "99")):
+                self.assertIn(args[0], self.quantize("--kind", kind, *args, code=2).err)
+        self.quantize("--random", "1", "--method", "minmax", "--percentile", "99", code=2)
+        self.quantize("--random", "1", "--percentile", "99")
+
+    def test_names_are_not_cut(self):
+        name = "layer/" * 10 + "Conv"
+        graph = m.Graph([m.node("Conv", ["x", "w"], ["y" * 40], name=name)],
+                        [m.value("x", m.tensor_type(m.FLOAT, [1, 1, 4, 4]))],
+                        [m.value("y" * 40, m.tensor_type(m.FLOAT, [1, 1, 4, 4]))],
+                        [m.floats("w", [1, 1, 1, 1], [2])])
+        path = self.file("c.onnx", m.model(graph))
+        out = self.quantize("--random", "2", "--nodes", "--values", model=path).out
+        self.assertIn(name, out)
+        self.assertIn("y" * 40 + " ", out)
+        self.assertNotIn(" \n", out)
+        self.assertIn(name, self.nori("bench", path, "--runs", "1", "--profile", "--level", "0").out)
+
+    def test_nothing_to_quantize(self):
+        path = self.file("r.onnx", m.one_node("Relu", [1, 4], [1, 4]))
+        r = self.quantize("--random", "1", model=path)
+        self.assertIn("warning: no node computes on integers", r.err)
+        self.assertIn("exact on every output", r.out)
+
+
+if __name__ == "__main__":
+    case.main()
