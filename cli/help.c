@@ -165,7 +165,7 @@ static int run_completion(cli_args *args)
     printf("\"\n    elif [ \"$verb\" = completion ]; then\n        words=bash\n    fi\n"
            "    if [ -z \"$words\" ]; then\n"
            "        case \"$cur\" in\n        -*) ;;\n"
-           "        *) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n        esac\n"
+           "        *) mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); return ;;\n        esac\n"
            "        case \"$verb\" in\n");
     for (size_t i = 0; cli_verbs[i]; i++) {
         printf("        %s) words=\"", cli_verbs[i]->name);

@@ -219,7 +219,8 @@ void inspect_text(const inspect *in)
     for (size_t i = 0; nori_model_opset(m, i, &domain, &version); i++) {
         printf("%s %s %lld", i ? "," : "", domain[0] ? domain : "ai.onnx", (long long)version);
     }
-    printf("\nproducer      %s\n", nori_model_producer(m));
+    const char *producer = nori_model_producer(m);
+    printf("\nproducer      %s\n", producer[0] ? producer : "not said");
     printf("nodes         %zu (%zu in the main graph, %zu subgraph%s)\n", in->nodes,
            nori_graph_node_count(nori_model_graph(m)), in->subgraphs,
            in->subgraphs == 1 ? "" : "s");

@@ -150,6 +150,10 @@ static bool compare(const run_job *j, cli_json *w)
     for (size_t i = 0; i < j->n_out; i++) {
         tolerance t;
         nori_difference d = {.size = sizeof(d)};
+        if (!j->wanted[i] && !w && !j->args->quiet) {
+            printf("%-28s not compared: there is no output_%zu\n",
+                   nori_session_output(j->session, i)->name, i);
+        }
         if (!j->wanted[i] || !read_tolerance(j, i, &t)) {
             continue; /* all tolerances were read once before */
         }

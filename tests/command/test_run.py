@@ -279,6 +279,13 @@ class Run(case.Case):
         self.nori("run", path, "--test-data", first, "--atol", "x", code=2)
         self.nori("run", path, "--test-data", first, "--atol", "1,2", "--rtol", "-1", code=2)
         self.nori("run", path, "--test-data", self.path("nowhere"), code=3)
+        half = self.stored("half/test_data_set_0", m.model(m.Graph(
+            [m.node("Neg", ["x"], ["y"]), m.node("Abs", ["x"], ["z"])],
+            [m.value("x", m.tensor_type(m.FLOAT, [1]))],
+            [m.value("y", m.tensor_type(m.FLOAT, [1])), m.value("z", m.tensor_type(m.FLOAT, [1]))])),
+            [m.floats("x", [1], [1])], [m.floats("y", [1], [-1])])
+        self.assertRegex(self.nori("run", half, "--test-data", self.path("half")).out,
+                         "z +not compared: there is no output_1")
         self.nori("run", path, "--test-data", first, self.file("a.npy", self.a), code=2)
         quiet = self.nori("run", path, "--test-data", first, "--quiet")
         self.assertEqual(quiet.out + quiet.err, "")

@@ -105,6 +105,15 @@ class Words(case.Case):
             self.assertEqual(line.split(), want[verb], verb)
         self.nori("completion", "fish", code=2)
 
+    def test_completion_of_files(self):
+        self.file("two words.npy", "")
+        self.file("complete.sh", self.nori("completion", "bash").out)
+        line = ('set -eu; . ./complete.sh; COMP_WORDS=(nori run "two"); COMP_CWORD=2; _nori; '
+                'printf "%s|" "${COMPREPLY[@]}"')
+        r = subprocess.run(["bash", "-c", line], stdout=subprocess.PIPE, check=True,
+                           cwd=self.folder.name)
+        self.assertEqual(r.stdout.decode(), "two words.npy|")
+
     def terminal(self, *args, **env):
         """What the command prints on a terminal."""
         pid, fd = pty.fork()
