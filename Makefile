@@ -17,6 +17,7 @@ run: build
 	@sh examples/digits/demo.sh $(NORI)
 
 test: build
+	@echo "tests: some ten minutes on two cores; $(BUILD)/tests.log says how far they are"
 	@ctest --test-dir $(BUILD) -LE slow -j$$(nproc) --output-on-failure $(if $(VERBOSE),,--quiet -O $(BUILD)/tests.log) \
 	    && grep -E 'tests passed|Total Test' $(BUILD)/tests.log || { cat $(BUILD)/tests.log; exit 1; }
 

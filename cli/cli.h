@@ -100,8 +100,8 @@ void cli_progress(const cli_args *args, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void cli_progress_done(const cli_args *args);
 
-/* Opens a file for reading, NULL and why: a folder is no file. */
-FILE *cli_open(const char *path, nori_error *err);
+/* Opens a regular file, or also a pipe, for reading; NULL and why. */
+FILE *cli_open(const char *path, bool pipe, nori_error *err);
 
 /* ---- models ---- */
 

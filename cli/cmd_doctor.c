@@ -161,7 +161,8 @@ static void print_text(const char *reason)
         state s;
         probe(p, &s);
         printf("  %-10s %s\n", p->name, p->description);
-        printf("  %-10s %s%s%s\n", "", s.ready ? "ready" : "cannot be had", s.text[0] ? ": " : "", s.text);
+        printf("  %-10s %s%s%s\n", "", s.ready ? "ready" : "cannot be had", s.text[0] ? ": " : "",
+               s.text);
     }
 }
 

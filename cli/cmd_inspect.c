@@ -239,6 +239,9 @@ static int run(cli_args *args)
                                            "expected"
                                          : "one model file was expected");
     }
+    if (providers && cli_has(args, "--provider")) {
+        return cli_usage(args, "--providers names them all: --provider means nothing with it");
+    }
     if (graph && (strcmp(graph, "dot") != 0 || args->json)) {
         return cli_usage(args, args->json ? "--graph writes dot, not JSON"
                                           : "--graph: dot was expected");

@@ -72,7 +72,8 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
         }
         method = NORI_RANGE_PERCENTILE;
     }
-    static const char *const of_static[] = {"--activations", "--symmetric", "--method", "--percentile"};
+    static const char *const of_static[] = {"--activations", "--symmetric", "--method",
+                                            "--percentile"};
     for (size_t i = 0; kind != NORI_QUANTIZE_STATIC && i < sizeof(of_static) / sizeof(of_static[0]);
          i++) {
         if (cli_has(args, of_static[i])) {
@@ -101,7 +102,8 @@ static bool excludes(const char *what, const nori_node *n)
 {
     size_t size = strlen(what);
     bool prefix = size > 0 && what[size - 1] == '*';
-    return (prefix ? strncmp(what, nori_node_name(n), size - 1) : strcmp(what, nori_node_name(n))) == 0 ||
+    const char *name = nori_node_name(n);
+    return (prefix ? strncmp(what, name, size - 1) : strcmp(what, name)) == 0 ||
            strcmp(what, nori_node_op(n)) == 0;
 }
 
@@ -316,7 +318,7 @@ static int run(cli_args *args)
         o.progress_user = args;
         if (nori_quantize(model, &o, &made, &report, &err) != NORI_OK) {
             cli_progress_done(args);
-            code = samples ? cli_samples_code(samples) : EXIT_YES; /* what was said is not said twice */
+            code = samples ? cli_samples_code(samples) : EXIT_YES; /* nothing is said twice */
             code = code == EXIT_YES ? cli_fail(args, &err) : code;
         }
         cli_progress_done(args);

@@ -37,7 +37,7 @@ static int add_label(run_job *j, const char *line)
 static int read_labels(run_job *j, const char *path)
 {
     nori_error err = {0};
-    FILE *f = cli_open(path, &err);
+    FILE *f = cli_open(path, true, &err);
     char *line = NULL;
     size_t room = 0;
     int code = EXIT_YES;

@@ -195,17 +195,19 @@ void cli_progress_done(const cli_args *args)
     }
 }
 
-FILE *cli_open(const char *path, nori_error *err)
+FILE *cli_open(const char *path, bool pipe, nori_error *err)
 {
     struct stat info;
-    FILE *f = fopen(path, "rb");
+    FILE *f = NULL;
     err->status = NORI_ERROR_IO;
-    if (!f) {
-        snprintf(err->message, sizeof(err->message), "cannot open %s: %s", path, strerror(errno));
-    } else if (fstat(fileno(f), &info) == 0 && S_ISDIR(info.st_mode)) {
+    /* Looked at before it is opened: opening a pipe that nobody writes to would wait for ever. */
+    bool there = stat(path, &info) == 0;
+    if (there && S_ISDIR(info.st_mode)) {
         snprintf(err->message, sizeof(err->message), "%s is a folder, a file was expected", path);
-        fclose(f);
-        f = NULL;
+    } else if (there && !S_ISREG(info.st_mode) && !(pipe && S_ISFIFO(info.st_mode))) {
+        snprintf(err->message, sizeof(err->message), "%s is not a regular file", path);
+    } else if (!there || !(f = fopen(path, "rb"))) {
+        snprintf(err->message, sizeof(err->message), "cannot open %s: %s", path, strerror(errno));
     }
     return f;
 }
@@ -292,10 +294,17 @@ static int read_dims(const cli_args *args, dim_list *list, size_t *count)
         long long v = equals ? strtoll(equals + 1, &end, 10) : 0;
         if (!equals || n == 0 || n >= sizeof(list->text[0]) || equals[1] == 0 || *end || v < 0 ||
             errno) {
-            return cli_usage(args, "--dim %s: NAME=N was expected", dim);
+            return cli_usage(args, "--dim %s: NAME=N was expected, N a whole number from 0 on",
+                             dim);
         }
         memcpy(text, dim, n);
         text[n] = 0;
+        for (size_t i = 0; i < *count; i++) {
+            if (strcmp(list->names[i], text) == 0) {
+                return cli_usage(args, "--dim %s: this dimension was given before, as %lld", dim,
+                                 (long long)list->values[i]);
+            }
+        }
         list->names[*count] = text;
         list->values[*count] = v;
     }

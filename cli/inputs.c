@@ -169,7 +169,7 @@ static bool ends_with(const char *text, const char *end)
 
 static void *read_whole(const char *path, size_t *size, nori_error *err)
 {
-    FILE *f = cli_open(path, err);
+    FILE *f = cli_open(path, false, err);
     char *data = NULL;
     *size = 0;
     if (!f) {

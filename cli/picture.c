@@ -47,7 +47,7 @@ static bool kind_of(const char *path, picture_kind *kind, nori_error *err)
 {
     static const unsigned char png[] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10}, jpeg[] = {0xff, 0xd8, 0xff};
     unsigned char head[sizeof(png)];
-    FILE *f = cli_open(path, err);
+    FILE *f = cli_open(path, false, err);
     if (!f) {
         return false;
     }
@@ -124,7 +124,7 @@ static void jpeg_warned(j_common_ptr info, int level)
 static bool read_jpeg(const char *path, picture *p, nori_error *err)
 {
 #ifdef NORI_WITH_JPEG
-    FILE *f = cli_open(path, err);
+    FILE *f = cli_open(path, false, err);
     if (!f) {
         return false;
     }

@@ -143,6 +143,16 @@ static void print_difference(const run_job *j, size_t i, bool pass, const nori_d
     }
 }
 
+/* The table's head, above the first row there is. */
+static void print_head(bool *done)
+{
+    if (!*done) {
+        printf("%-28s %-22s %10s %10s %10s %12s\n", "output", "shape", "max abs", "max rel", "rms",
+               "beyond");
+        *done = true;
+    }
+}
+
 /* All outputs that have something to be compared with; whether they pass. */
 static bool compare(const run_job *j, cli_json *w)
 {
@@ -184,8 +194,13 @@ static bool nth_folder(const char *dir, size_t k, char *path, bool *is_set)
     return *is_set;
 }
 
-static int run_folder(run_job *j, const char *path, bool several, cli_json *w, bool *all)
+static int run_folder(run_job *j, const char *path, bool several, cli_json *w, bool *headed, bool *all)
 {
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
+        return cli_fail_text(j->args, NORI_ERROR_IO,
+                             "%s is no folder: one with input_N.pb and output_N.pb was expected", path);
+    }
     int code = read_folder(j, path);
     if (code == EXIT_YES) {
         code = run_once(j);
@@ -197,6 +212,9 @@ static int run_folder(run_job *j, const char *path, bool several, cli_json *w, b
         return code;
     }
     cli_progress_done(j->args);
+    if (!w && !j->args->quiet) {
+        print_head(headed);
+    }
     if (several && !w && !j->args->quiet) {
         printf("%s\n", path);
     }
@@ -209,7 +227,7 @@ int run_test_data(run_job *j)
     cli_json json, *w = j->args->json ? &json : NULL;
     char path[PATH_SIZE];
     const char *dir;
-    bool all = true, several = false;
+    bool all = true, several = false, headed = false;
     int code = EXIT_YES;
     for (size_t i = 0; i < j->n_out; i++) {
         tolerance t;
@@ -229,14 +247,12 @@ int run_test_data(run_job *j)
     if (w) {
         cli_json_begin(w, f);
         cli_json_array(w, "outputs");
-    } else if (!j->args->quiet) {
-        printf("%-28s %-22s %10s %10s %10s %12s\n", "output", "shape", "max abs", "max rel", "rms",
-               "beyond");
     }
     for (int n = 0; code == EXIT_YES && (dir = cli_nth(j->args, "--test-data", n)) != NULL; n++) {
         for (size_t k = 0; code == EXIT_YES && nth_folder(dir, k, path, &several); k++) {
             cli_progress(j->args, "%s", path);
-            code = run_folder(j, path, several || cli_nth(j->args, "--test-data", 1), w, &all);
+            code = run_folder(j, path, several || cli_nth(j->args, "--test-data", 1), w, &headed,
+                              &all);
             if (!several) {
                 break;
             }

@@ -82,8 +82,8 @@ bool validate_print_outputs(const cli_args *args, const nori_session *s, const v
         return all;
     }
     if (!args->quiet) {
-        printf("%s against %s, %llu inputs\n", n->got, n->want,
-               (unsigned long long)(count ? rows[0].pairs : 0));
+        printf("%s against %s, %llu input%s\n", n->got, n->want,
+               (unsigned long long)(count ? rows[0].pairs : 0), count && rows[0].pairs == 1 ? "" : "s");
         print_head("output");
     }
     for (size_t i = 0; i < count && !args->quiet; i++) {

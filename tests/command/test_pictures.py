@@ -90,6 +90,10 @@ class Pictures(case.Case):
             r = self.nori("run", self.first, path, code=3)
             self.assertIn(words, r.err)
             self.assertIn(path, r.err)
+        os.mkfifo(self.path("pipe.png"))
+        os.mkfifo(self.path("pipe.raw"))
+        for name in ("pipe.png", "pipe.raw"):  # not waited for
+            self.assertIn("not a regular file", self.nori("run", self.first, self.path(name), code=3).err)
         flat = self.file("flat.onnx", m.one_node("Identity", [1, 12], [1, 12]))
         self.nori("run", flat, self.picture, code=2)
 

@@ -239,6 +239,7 @@ class Run(case.Case):
         self.assertGreater(classes[0][0]["percent"], 99)
         self.nori("run", model, picture, "--labels", self.path("none.txt"), code=3)
         self.nori("run", model, picture, "--labels", self.folder.name, code=3)
+        self.nori("run", model, picture, "--labels", "/dev/null", code=3)
         self.nori("run", model, picture, "--labels", self.file("empty.txt", "\n\n"), code=3)
         r = self.nori("run", model, picture, "--top", "2")  # no names: numbers
         self.assertEqual([line.split()[0] for line in r.out.splitlines()[1:]], ["7", "9"])
@@ -278,7 +279,10 @@ class Run(case.Case):
         self.assertFalse(both["passes"])
         self.nori("run", path, "--test-data", first, "--atol", "x", code=2)
         self.nori("run", path, "--test-data", first, "--atol", "1,2", "--rtol", "-1", code=2)
-        self.nori("run", path, "--test-data", self.path("nowhere"), code=3)
+        r = self.nori("run", path, "--test-data", self.path("nowhere"), code=3)
+        self.assertIn("is no folder", r.err)
+        self.assertEqual(r.out, "")
+        self.nori("run", path, "--test-data", path, code=3)
         half = self.stored("half/test_data_set_0", m.model(m.Graph(
             [m.node("Neg", ["x"], ["y"]), m.node("Abs", ["x"], ["z"])],
             [m.value("x", m.tensor_type(m.FLOAT, [1]))],
