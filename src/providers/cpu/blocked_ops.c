@@ -153,7 +153,8 @@ static nori_status infer_resize(nori__infer *c)
     return NORI_OK;
 }
 
-#define ROW(id, name, flags, infer) {(nori__op_id)(id), NORI__DOMAINS, name, "blocked", flags, infer, NULL}
+#define ROW(id, name, flags, infer)                                                                \
+    {(nori__op_id)(id), NORI__DOMAINS, name, "blocked", flags, infer, NULL}
 static const struct row {
     nori__op op;
     const nori__kernel *kernel;

@@ -2,8 +2,10 @@ nori_sources(
     bconv_depthwise.c
     bconv_direct.c
     bconv_winograd.c
+    blocked_conv.c
     blocked_ops.c
     blocked_rewrite.c
+    blocked_rules.c
     cpu_bconv.c
     cpu_bchannel.c
     cpu_bexpand.c

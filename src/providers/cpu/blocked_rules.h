@@ -1,0 +1,53 @@
+/* blocked_rules.h: what the files that move a network onto channel blocks share. */
+#ifndef NORI_PROVIDERS_CPU_BLOCKED_RULES_H
+#define NORI_PROVIDERS_CPU_BLOCKED_RULES_H
+
+#include "providers/cpu/blocked.h"
+
+typedef struct nori__blocker {
+    nori__ir *ir;
+    nori__graph *g;
+    nori__value **twin; /* by id of the plain value; NULL: none */
+    size_t values;
+    size_t block;
+    nori_error *err;
+} nori__blocker;
+
+static inline bool nori__is_image(const nori__value *v)
+{
+    return v && v->type.kind == NORI_KIND_TENSOR && v->type.elem == NORI_FLOAT &&
+           v->type.rank == 4 && v->type.dims[1].value > 0;
+}
+
+static inline nori__value *nori__input(const nori__node *n, uint32_t i)
+{
+    return i < n->input_count ? n->inputs[i] : NULL;
+}
+
+static inline nori__value *nori__twin_of(const nori__blocker *b, const nori__value *v)
+{
+    nori__value *t = v && v->id < b->values ? b->twin[v->id] : NULL;
+    return t && t->graph == b->g ? t : NULL;
+}
+
+/* No window of two dimensions that crops; kernel NULL: as the attribute says. */
+static inline bool nori__given_pads(const nori__node *n, const int64_t *kernel)
+{
+    nori__window w;
+    return nori__window_read(n, NULL, 2, kernel, &w) == NORI_OK && w.begin[0] >= 0 &&
+           w.begin[1] >= 0 && w.end[0] >= 0 && w.end[1] >= 0;
+}
+
+/* v's twin, made by a Block in front of n where there is none. NULL: none can be, or an error. */
+nori__value *nori__twin_made(nori__blocker *b, nori__value *v, nori__node *n);
+/* Puts a node that makes the twin of n's output into the place of n; gives the new node. */
+nori__node *nori__put_blocked(nori__blocker *b, nori__node *n, nori__blocked_id id,
+                              nori__value *const *in, size_t n_in);
+/* The same with the operator left as it is: it works element by element, or axis by axis. */
+nori__node *nori__put_same(nori__blocker *b, nori__node *n, nori__value *const *in, size_t n_in);
+
+/* The blocked node in the place of n, or NULL: n is none of theirs, or an error. */
+nori__node *nori__block_conv(nori__blocker *b, nori__node *n);   /* blocked_conv.c: convolutions */
+nori__node *nori__block_follow(nori__blocker *b, nori__node *n); /* blocked_rules.c: the rest */
+
+#endif
