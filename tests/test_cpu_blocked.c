@@ -139,9 +139,13 @@ static void floats(make *m, const char *name, const char *shape, float scale)
         *MAKE_ADD(m, t->dims) = d;
         count *= d;
     }
+    /* At once: adding one by one copies them all each time. */
+    t->floats.items = nori__arena_array(&m->arena, (size_t)count + 1, sizeof(float));
+    assert_non_null(t->floats.items);
+    t->floats.count = (size_t)count;
     for (int64_t i = 0; i < count; i++) {
         seed = seed * 1664525 + 1013904223;
-        *MAKE_ADD(m, t->floats) = ((float)(seed >> 8) / 8388608.0f - 1) * scale;
+        t->floats.items[i] = ((float)(seed >> 8) / 8388608.0f - 1) * scale;
     }
 }
 
