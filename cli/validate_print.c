@@ -37,19 +37,19 @@ static void sqnr_text(const nori_agreement *a, char *out, size_t size)
     snprintf(out, size, isinf(a->sqnr_db) && a->sqnr_db > 0 ? "equal" : "%.1f dB", a->sqnr_db);
 }
 
-static void print_head(const char *what)
+static void print_head(const char *what, int width)
 {
-    printf("%-28s %10s %10s %10s %9s %10s %12s\n", what, "max abs", "max rel", "rms", "cosine",
+    printf("%-*s %10s %10s %10s %9s %10s %12s\n", width, what, "max abs", "max rel", "rms", "cosine",
            "SQNR", "beyond");
 }
 
-static void print_row(const char *name, const nori_agreement *a)
+static void print_row(const char *name, int width, const nori_agreement *a)
 {
     char sqnr[32], beyond[48];
     sqnr_text(a, sqnr, sizeof(sqnr));
     snprintf(beyond, sizeof(beyond), "%llu/%llu", (unsigned long long)a->beyond,
              (unsigned long long)a->elements);
-    printf("%-28.60s %10.3g %10.3g %10.3g %9.6f %10s %12s  %s%s\n", name, a->max_abs, a->max_rel,
+    printf("%-*s %10.3g %10.3g %10.3g %9.6f %10s %12s  %s%s\n", width, name, a->max_abs, a->max_rel,
            a->rms, a->cosine, sqnr, beyond, a->passes ? "ok" : "DISAGREES: ",
            a->passes         ? ""
            : a->reason[0]    ? a->reason
@@ -62,8 +62,10 @@ bool validate_print_outputs(const cli_args *args, const nori_session *s, const v
                             const nori_agreement *rows, size_t count)
 {
     bool all = true;
+    int width = 28;
     for (size_t i = 0; i < count; i++) {
         all = all && rows[i].passes;
+        width = cli_widen(width, nori_session_output(s, i)->name);
     }
     if (args->json) {
         cli_json j;
@@ -82,13 +84,15 @@ bool validate_print_outputs(const cli_args *args, const nori_session *s, const v
         return all;
     }
     if (!args->quiet) {
-        printf("%s against %s, %llu input%s\n", n->got, n->want,
+        const char *other = cli_value(args, "--against");
+        printf("%s against %s%s%s, %llu input%s\n", n->got, n->want, other ? " on " : "",
+               other ? other : "",
                (unsigned long long)(count ? rows[0].pairs : 0), count && rows[0].pairs == 1 ? "" : "s");
-        print_head("output");
+        print_head("output", width);
     }
     for (size_t i = 0; i < count && !args->quiet; i++) {
         const nori_agreement *a = &rows[i];
-        print_row(nori_session_output(s, i)->name, a);
+        print_row(nori_session_output(s, i)->name, width, a);
         if (a->rows > 0) {
             printf("  first class the same in %.1f %%, classes in common %.1f %%, of %llu rows\n",
                    100 * a->top1, 100 * a->topk, (unsigned long long)a->rows);
@@ -123,14 +127,14 @@ bool validate_print_levels(const cli_args *args, const nori_level_row rows[2])
         return all;
     }
     if (!args->quiet) {
-        print_head("against level 0, worst output");
+        print_head("against level 0, worst output", 32);
     }
     for (int i = 0; i < 2; i++) {
         char name[160];
         snprintf(name, sizeof(name), "level %d, %.100s", rows[i].level,
                  rows[i].output ? rows[i].output : "");
         if (!args->quiet) {
-            print_row(name, &rows[i].agreement);
+            print_row(name, 32, &rows[i].agreement);
         }
         if (rows[i].culprit[0]) {
             printf("level %d: moved beyond tolerance by the rewrite \"%s\"\n", rows[i].level,
@@ -187,7 +191,12 @@ static void json_layers(const nori_layer *list, size_t count, bool all, const no
 
 static void text_layers(const nori_layer **sorted, size_t count, const nori_layer *first)
 {
-    printf("%-32s %-18s %12s %12s %12s %12s\n", "value, least agreeing first", "operator",
+    int width = 32, wide = 10;
+    for (size_t i = 0; i < count && i < SHOWN; i++) {
+        width = cli_widen(width, sorted[i]->value);
+        wide = cli_widen(wide, sorted[i]->op);
+    }
+    printf("%-*s %-*s %12s %12s %12s %12s\n", width, "value, least agreeing first", wide, "operator",
            "own SQNR", "own max abs", "total SQNR", "max abs");
     for (size_t i = 0; i < count && i < SHOWN; i++) {
         const nori_layer *l = sorted[i];
@@ -198,8 +207,9 @@ static void text_layers(const nori_layer **sorted, size_t count, const nori_laye
         if (l->has_total) {
             sqnr_text(&l->total, total, sizeof(total));
         }
-        printf("%-32.60s %-18.40s %12s %12.3g %12s %12.3g%s\n", l->value, l->op, own, l->own.max_abs,
-               total, l->total.max_abs, l->has_own && !l->own.passes ? "  beyond on its own" : "");
+        printf("%-*s %-*s %12s %12.3g %12s %12.3g%s\n", width, l->value, wide, l->op, own,
+               l->own.max_abs, total, l->total.max_abs,
+               l->has_own && !l->own.passes ? "  beyond on its own" : "");
     }
     if (count > SHOWN) {
         printf("... and %zu more (--json lists all)\n", count - SHOWN);

@@ -60,6 +60,10 @@ class Validate(case.Case):
         self.assertTrue(rows["h"]["own"]["agrees"] and rows["r"]["total"]["agrees"])
         self.assertFalse(rows["y"]["own"]["agrees"])
         self.assertIn("third", rows["y"]["node"])
+        r = self.nori("validate", bad, "--against", good, code=1)
+        self.assertIn("cpu against reference on " + good, r.out)
+        lines = self.nori("validate", DIGITS, "--layers").out.splitlines()
+        self.assertEqual(len({len(line) for line in lines if line[0] in "v/"}), 1)  # one table
         r = self.nori("validate", bad, "--against", good, "--layers", code=1)
         self.assertIn("first value beyond tolerance: y", r.out)
         self.nori("validate", good, "--layers")
