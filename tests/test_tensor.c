@@ -102,14 +102,14 @@ static void what_cannot_be_made(void **state)
         {-1, 0, {0}, NORI_ERROR_ARGUMENT, "element type -1"},
         {NORI_FLOAT, 2, {2, -3}, NORI_ERROR_ARGUMENT, "negative"},
         {NORI_FLOAT, 2, {0, -3}, NORI_ERROR_ARGUMENT, "negative"},
-        {NORI_INT4, 2, {INT64_MAX, 3}, NORI_ERROR_ARGUMENT, "more memory"},
-        {NORI_DOUBLE, 1, {INT64_MAX / 4}, NORI_ERROR_ARGUMENT, "more memory"},
+        {NORI_INT4, 2, {INT64_MAX, 3}, NORI_ERROR_LIMIT, "more memory"},
+        {NORI_DOUBLE, 1, {INT64_MAX / 4}, NORI_ERROR_LIMIT, "more memory"},
         {NORI_COMPLEX128,
          2,
          {INT64_C(1) << 31, INT64_C(1) << 29},
-         NORI_ERROR_ARGUMENT,
+         NORI_ERROR_LIMIT,
          "more memory"},
-        {NORI_STRING, 1, {INT64_MAX / 2}, NORI_ERROR_ARGUMENT, "more memory"},
+        {NORI_STRING, 1, {INT64_MAX / 2}, NORI_ERROR_LIMIT, "more memory"},
     };
     for (size_t i = 0; i < NORI__COUNT(cases); i++) {
         nori_error err = {0};

@@ -89,6 +89,12 @@ static nori_status new_header(const nori_allocator *a, nori_type type, int rank,
     if (rank > 0 && !dims) {
         return nori__fail(err, NORI_ERROR_ARGUMENT, "rank %d without dims", rank);
     }
+    for (int d = 0; d < rank; d++) {
+        if (dims[d] < 0) {
+            return nori__fail(err, NORI_ERROR_ARGUMENT, "size %lld of axis %d is negative",
+                              (long long)dims[d], d);
+        }
+    }
     nori_tensor *t = nori__alloc_zero(a, sizeof(*t));
     if (!t) {
         return nori__no_memory(err);
@@ -98,8 +104,7 @@ static nori_status new_header(const nori_allocator *a, nori_type type, int rank,
     t->allocator = a;
     if (!nori__tensor_reshape(t, type, rank, dims)) {
         nori__release(a, t, sizeof(*t));
-        return nori__fail(err, NORI_ERROR_ARGUMENT,
-                          "the shape has a negative size or needs more memory than exists");
+        return nori__fail(err, NORI_ERROR_LIMIT, "the shape needs more memory than exists");
     }
     *tensor = t;
     return NORI_OK;

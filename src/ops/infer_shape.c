@@ -70,6 +70,9 @@ nori_status nori__infer_constant(nori__infer *c)
             nori__out_set(c, 0, NORI_STRING, 1, &n);
         }
     }
+    if (c->node->output_count > 0 && c->out[0].kind == NORI_KIND_UNKNOWN) {
+        return nori__fail(c->err, NORI_ERROR_MODEL, "no attribute says the constant's value");
+    }
     return NORI_OK;
 }
 

@@ -1,4 +1,5 @@
 nori_sources(
+    arity.c
     call.c
     content.c
     custom.c

@@ -47,7 +47,7 @@ nori_status nori_env_create(const nori_env_options *options, nori_env **env, nor
     e->allocator = a;
     e->log = o.log;
     e->log_user = o.log_user;
-    e->threads = o.threads;
+    e->threads = o.threads < NORI__MAX_THREADS ? o.threads : NORI__MAX_THREADS;
     pthread_mutex_init(&e->lock, NULL);
     *env = e;
     return NORI_OK;

@@ -5,6 +5,8 @@
 
 #include "platform/platform.h"
 
+#define NORI__MAX_THREADS 256 /* of a pool, the caller's own included */
+
 const nori_allocator *nori__env_allocator(const nori_env *env);
 nori__pool *nori__env_pool(nori_env *env); /* made on first use; NULL: work alone */
 /* What another folder keeps with an environment (ops/custom.c: the registry of operators): made by

@@ -2,14 +2,13 @@
  * between jobs, after spinning for a few microseconds at most. A caller that finds the pool busy
  * (another thread's job, or its own from within a body) runs its body alone. After fork the child
  * has no workers: there too the caller works alone. */
-#include "platform/platform.h"
+#include "platform/env.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
-#define MAX_THREADS 256
 #define SPIN_NS 20000u
 
 struct nori__pool {
@@ -17,7 +16,7 @@ struct nori__pool {
     int threads; /* caller included */
     int started;
     pid_t pid;
-    pthread_t ids[MAX_THREADS];
+    pthread_t ids[NORI__MAX_THREADS];
     pthread_mutex_t lock;
     pthread_cond_t wake; /* workers: a new job or the end */
     pthread_cond_t done; /* caller: the last worker left the job */
@@ -112,7 +111,7 @@ nori_status nori__pool_create(const nori_allocator *a, int threads, nori__pool *
                               nori_error *err)
 {
     *pool = NULL;
-    threads = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+    threads = threads < 1 ? 1 : threads > NORI__MAX_THREADS ? NORI__MAX_THREADS : threads;
     nori__pool *p = nori__alloc_zero(a, sizeof(*p));
     if (!p) {
         return nori__no_memory(err);

@@ -136,7 +136,7 @@ static nori_status prepare_late(nori__frame *f, const nori__step *step, nori_cal
             (out[i].kind != NORI_KIND_TENSOR && out[i].kind != NORI_KIND_UNKNOWN)) {
             continue;
         }
-        bool group = f->in[0] && f->in[0]->kind != NORI_KIND_TENSOR;
+        bool group = step->n_in > 0 && f->in[0] && f->in[0]->kind != NORI_KIND_TENSOR;
         if (out[i].kind == NORI_KIND_UNKNOWN && group) {
             continue; /* a group passed through: the kernel sets it */
         }
@@ -149,8 +149,12 @@ static nori_status prepare_late(nori__frame *f, const nori__step *step, nori_cal
             continue;
         }
         if (!known) {
-            return nori__fail(call->err, NORI_ERROR_INTERNAL,
-                              "the shape of output %u cannot be told", i);
+            nori_status status =
+                nori__fail(call->err, NORI_ERROR_DATA,
+                           "the shape of output %u cannot be told from what the inputs hold", i);
+            nori__hint(call->err, "a size that is negative or too large, or an input of a rank "
+                                  "that the operator does not take, does that");
+            return status;
         }
         NORI__TRY(exec_alloc(call, i, out[i].elem, out[i].rank, dims, &f->out[i]));
     }

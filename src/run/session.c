@@ -1,4 +1,5 @@
 /* session.c: compiling a model for providers, and running it. */
+#include "ops/arity.h"
 #include "ops/resolve.h"
 #include "ops/support.h"
 #include "passes/passes.h"
@@ -166,6 +167,7 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
     }
     NORI__TRY(nori__require_supported(s->ir, err));
     NORI__TRY(nori__inline_functions(s->ir, err));
+    NORI__TRY(nori__require_arity(s->ir, err));
     NORI__TRY(nori__upgrade(s->ir, err));
     /* What callers see are the model's own inputs and outputs, with what is known of them now. */
     NORI__TRY(describe(s, err));
@@ -206,6 +208,11 @@ nori_status nori_session_create(const nori_model *model, const nori_session_opti
     if (options) {
         memcpy(&o, options, options->size < sizeof(o) ? options->size : sizeof(o));
     }
+    if (o.threads < 0 || o.level < 0 || o.level > 2) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT,
+                          "threads is %d, at least 0 was expected; level is %d, 0 to 2 was expected",
+                          o.threads, o.level);
+    }
     const nori_allocator *a = model->source->allocator;
     nori_session *s = nori__alloc_zero(a, sizeof(*s));
     if (!s) {
@@ -215,7 +222,9 @@ nori_status nori_session_create(const nori_model *model, const nori_session_opti
     atomic_fetch_add(&s->source->refs, 1);
     s->env = s->source->env;
     s->allocator = a;
-    s->threads = o.threads > 0 ? o.threads : nori_env_threads(s->env);
+    /* More than the pool has never run at once; kernels take memory for each. */
+    int pool = nori_env_threads(s->env);
+    s->threads = o.threads > 0 && o.threads < pool ? o.threads : pool;
     s->memory_cap = o.max_bytes;
     s->watch = o.watch;
     s->watch_user = o.watch_user;

@@ -61,6 +61,20 @@ class Run(case.Case):
         self.nori("run", path, self.file("cut.npy", stored(words, 2)[:-1]), code=3)
         self.nori("run", path, self.file("wide.npy", stored(words, 2).replace(b"U2", b"U9")), code=3)
 
+    def test_npy_whose_header_lies(self):
+        def lying(shape, descr="<f4", body=b"\0" * 12):
+            head = ("{'descr': '%s', 'fortran_order': False, 'shape': %s}" % (descr, shape)).encode()
+            return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + body
+        self.nori("run", self.two, self.file("a.npy", lying("(3,)")), self.file("b.npy", self.b))
+        for shape in ("(100000000000,)", "(4294967296, 4294967296)", "(0, 3)", "(4611686018427387904,)",
+                      "(9223372036854775807, 9223372036854775807, 0)"):
+            self.nori("run", self.two, self.file("lie.npy", lying(shape)), code=3)
+        self.nori("run", self.two, self.file("u.npy", lying("(1000000000000,)", "<U0", b"")), code=3)
+        end = b"'descr': '>"  # a header of the largest size taken, that ends there
+        head = b" " * (4095 - len(end)) + end
+        self.nori("run", self.two, self.file("e.npy", b"\x93NUMPY\x01\x00" + b"\xff\x0f" + head),
+                  code=4)
+
     def test_npz(self):
         want = {"y": [-9, -18, -27], "z": [11, 22, 33]}
         for compress in (False, True):

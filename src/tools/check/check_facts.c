@@ -2,19 +2,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "ops/arity.h"
 #include "tools/check/check_internal.h"
 
 enum { ANY = 65535 };
-
-static const char *const kind_names[] = {
-    "none",    "float",   "int",    "string", "tensor",         "graph", "floats", "ints",
-    "strings", "tensors", "graphs", "sparse", "sparse tensors", "type",  "types",
-};
-
-static const char *kind_name(nori__pb_attr_kind kind)
-{
-    return (unsigned)kind < NORI__COUNT(kind_names) ? kind_names[kind] : "unknown";
-}
 
 /* Entries up to the last one that is there: trailing empty names stand for nothing. */
 static uint32_t used(nori__value *const *list, uint32_t count)
@@ -122,7 +113,8 @@ static bool check_attribute(nori_findings *f, const nori__node *node, const nori
     if (attr->kind != fact->kind && !(attr->pb && attr->pb->kind == NORI__ATTR_NONE)) {
         nori__found_at(f, NORI_SEVERITY_ERROR, "attribute", node, NULL,
                        "attribute %s of %s (version %d) must be %s, found %s", attr->name,
-                       node->op_type, s->since, kind_name(fact->kind), kind_name(attr->kind));
+                       node->op_type, s->since, nori__attr_kind_name(fact->kind),
+                       nori__attr_kind_name(attr->kind));
         return false;
     }
     return true;
@@ -155,7 +147,8 @@ bool nori__check_facts(nori_findings *f, const nori__node *node, const nori__sch
         if (s->attrs[i].required && given == 0) {
             nori__found_at(f, NORI_SEVERITY_ERROR, "attribute", node, NULL,
                            "%s (version %d) needs attribute %s (%s), which is missing",
-                           node->op_type, s->since, s->attrs[i].name, kind_name(s->attrs[i].kind));
+                           node->op_type, s->since, s->attrs[i].name,
+                           nori__attr_kind_name(s->attrs[i].kind));
             good = false;
         }
     }

@@ -66,7 +66,7 @@ static nori_status read_descr(const char *at, nori_type *type, size_t *width, no
                           "the .npy file holds a structured type; plain numbers were expected");
     }
     at++;
-    if (*at == '>' && at[2] != '1') {
+    if (*at == '>' && at[1] && at[2] != '1') {
         return nori__fail(err, NORI_ERROR_UNSUPPORTED,
                           "the .npy file is big-endian; save it with .astype('<...')");
     }
@@ -172,6 +172,31 @@ static nori_status read_strings(const nori_allocator *a, nori_tensor *t, const u
     return s;
 }
 
+/* Whether the data behind the header are what type and shape need: before memory is asked for, so
+ * that a header's lie costs nothing. */
+static nori_status check_size(nori_type type, size_t width, int rank, const int64_t *dims,
+                              size_t have, nori_error *err)
+{
+    int64_t count;
+    size_t need = 0;
+    if (type == NORI_STRING && width == 0) {
+        return damaged(err, "its strings have no characters");
+    }
+    bool fits = nori__dims_count(rank, dims, &count);
+    if (fits && type == NORI_STRING) {
+        fits = nori__mul_size((size_t)count, width, &need) && nori__mul_size(need, 4, &need);
+    } else if (fits) {
+        fits = nori__type_bytes(type, count, &need);
+    }
+    if (!fits) {
+        return damaged(err, "its shape needs more memory than exists");
+    }
+    return have == need ? NORI_OK
+                        : nori__fail(err, NORI_ERROR_FORMAT,
+                                     "the .npy file has %zu bytes of data, its shape needs %zu",
+                                     have, need);
+}
+
 nori_status nori__npy_read(const nori_allocator *a, const uint8_t *data, size_t size,
                            nori_tensor **tensor, nori_error *err)
 {
@@ -191,23 +216,15 @@ nori_status nori__npy_read(const nori_allocator *a, const uint8_t *data, size_t 
     nori_type type = NORI_UNDEFINED;
     int rank = 0;
     int64_t dims[NORI_MAX_RANK];
-    size_t width, need;
+    size_t width, have = size - start - length;
     NORI__TRY(read_descr(find_key(header, "descr"), &type, &width, err));
     NORI__TRY(read_shape(find_key(header, "shape"), &rank, dims, err));
     const char *order = find_key(header, "fortran_order");
-    NORI__TRY(nori__tensor_new(a, type, rank, dims, tensor, err));
-    size_t have = size - start - length;
     bool turned = order && strncmp(order, "True", 4) == 0 && rank > 1;
-    need = (*tensor)->bytes;
+    NORI__TRY(check_size(type, width, rank, dims, have, err));
+    NORI__TRY(nori__tensor_new(a, type, rank, dims, tensor, err));
     nori_status s = NORI_OK;
-    if (type == NORI_STRING &&
-        (!nori__mul_size((size_t)(*tensor)->count, width, &need) || !nori__mul_size(need, 4, &need))) {
-        need = SIZE_MAX;
-    }
-    if (have != need) {
-        s = nori__fail(err, NORI_ERROR_FORMAT, "the .npy file has %zu bytes of data, its shape needs %zu",
-                       have, need);
-    } else if (type == NORI_STRING && turned) {
+    if (type == NORI_STRING && turned) {
         s = nori__fail(err, NORI_ERROR_UNSUPPORTED, "the .npy file has strings in Fortran order");
     } else if (type == NORI_STRING) {
         s = read_strings(a, *tensor, data + start + length, width, err);
