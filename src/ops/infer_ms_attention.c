@@ -2,43 +2,12 @@
  * is refused here, so that a model that uses it does not load: UNSUPPORTED, with the nearest that
  * runs. */
 #include "ops/families.h"
-
-static const nori__dim any = {-1, NULL};
-
-static nori__dim in_dim(const nori__infer *c, uint32_t i, int d)
-{
-    return nori__in_rank(c, i) > d ? c->in[i].dims[d] : any;
-}
-
-static nori__dim sum(nori__dim a, nori__dim b)
-{
-    int64_t s;
-    return a.value >= 0 && b.value >= 0 && nori__add_i64(a.value, b.value, &s) ? nori__dim_of(s)
-                                                                              : any;
-}
-
-/* A packed dimension of n parts: the size of one. */
-static nori__dim part(nori__dim whole, int64_t n)
-{
-    return whole.value >= 0 && n > 0 ? nori__dim_of(whole.value / n) : any;
-}
-
-static nori__dim times(nori__dim one, int64_t n)
-{
-    int64_t p;
-    return one.value >= 0 && n > 0 && nori__mul_dim(one.value, n, &p) ? nori__dim_of(p) : any;
-}
-
-static nori_status rank_error(nori__infer *c, uint32_t i, const char *expected)
-{
-    return nori__fail(c->err, NORI_ERROR_MODEL, "input %u has rank %d, expected %s", i,
-                      nori__in_rank(c, i), expected);
-}
+#include "ops/infer_dims.h"
 
 static nori_status need_rank(nori__infer *c, uint32_t i, int rank, const char *expected)
 {
     int have = nori__in_rank(c, i);
-    return have < 0 || have == rank ? NORI_OK : rank_error(c, i, expected);
+    return have < 0 || have == rank ? NORI_OK : nori__rank_error(c, i, expected);
 }
 
 /* "GroupQueryAttention, com.microsoft version 1, with WHAT", and what runs instead. */
@@ -76,15 +45,16 @@ static nori_status projected(nori__infer *c, uint32_t weights, uint32_t past, no
                       "GroupQueryAttention with do_rotary runs, and RotaryEmbedding in front of "
                       "MultiHeadAttention");
     }
-    nori__dim hidden = sizes && n == 3 ? nori__dim_of(sizes[2]) : part(in_dim(c, weights, 1), 3);
-    nori__dim y[3] = {in_dim(c, 0, 0), in_dim(c, 0, 1), hidden};
+    nori__dim hidden = sizes && n == 3 ? nori__dim_of(sizes[2])
+                                         : nori__dim_part(nori__in_dim(c, weights, 1), 3);
+    nori__dim y[3] = {nori__in_dim(c, 0, 0), nori__in_dim(c, 0, 1), hidden};
     nori__out_set(c, 0, elem, 3, y);
     if (c->node->output_count > 1) {
         bool shared = nori__attr_i(c->node, "past_present_share_buffer", 0) != 0;
         nori__dim total = !nori__has_in(c, past) ? y[1]
-                          : shared               ? in_dim(c, past, 3)
-                                                 : sum(in_dim(c, past, 3), y[1]);
-        nori__dim p[5] = {nori__dim_of(2), y[0], nori__dim_of(heads), total, part(hidden, heads)};
+                          : shared               ? nori__in_dim(c, past, 3)
+                                                 : nori__dim_sum(nori__in_dim(c, past, 3), y[1]);
+        nori__dim p[5] = {nori__dim_of(2), y[0], nori__dim_of(heads), total, nori__dim_part(hidden, heads)};
         nori__out_set(c, 1, elem, 5, p);
     }
     return NORI_OK;
@@ -113,29 +83,32 @@ typedef struct heads_shape {
 static nori_status read_heads(nori__infer *c, int64_t heads, heads_shape *s)
 {
     int q = nori__in_rank(c, 0), k = nori__in_rank(c, 1), v = nori__in_rank(c, 2);
-    *s = (heads_shape){in_dim(c, 0, 0), in_dim(c, 0, 1), any, any, any};
+    *s = (heads_shape){nori__in_dim(c, 0, 0), nori__in_dim(c, 0, 1), NORI__DIM_ANY, NORI__DIM_ANY,
+                       NORI__DIM_ANY};
     if (q >= 0 && q != 3 && q != 5) {
-        return rank_error(c, 0, "3, or 5 when Q, K and V are packed");
+        return nori__rank_error(c, 0, "3, or 5 when Q, K and V are packed");
     }
     if (k >= 0 && k != 3 && k != 4 && k != 5) {
-        return rank_error(c, 1, "3, 4 (a cache) or 5 (K and V packed)");
+        return nori__rank_error(c, 1, "3, 4 (a cache) or 5 (K and V packed)");
     }
     if (v >= 0 && v != 3 && v != 4) {
-        return rank_error(c, 2, "3 or 4");
+        return nori__rank_error(c, 2, "3 or 4");
     }
     if (q == 5) {
-        s->size = s->v_size = in_dim(c, 0, 4);
+        s->size = s->v_size = nori__in_dim(c, 0, 4);
         s->keys = s->queries;
         return NORI_OK;
     }
     if (!nori__has_in(c, 1)) {
-        s->size = s->v_size = part(part(in_dim(c, 0, 2), 3), heads);
+        s->size = s->v_size = nori__dim_part(nori__dim_part(nori__in_dim(c, 0, 2), 3), heads);
         s->keys = s->queries;
         return NORI_OK;
     }
-    s->size = part(in_dim(c, 0, 2), heads);
-    s->keys = in_dim(c, 1, k == 4 ? 2 : 1);
-    s->v_size = v == 4 ? in_dim(c, 2, 3) : v == 3 ? part(in_dim(c, 2, 2), heads) : any;
+    s->size = nori__dim_part(nori__in_dim(c, 0, 2), heads);
+    s->keys = nori__in_dim(c, 1, k == 4 ? 2 : 1);
+    s->v_size = v == 4   ? nori__in_dim(c, 2, 3)
+                : v == 3 ? nori__dim_part(nori__in_dim(c, 2, 2), heads)
+                         : NORI__DIM_ANY;
     s->v_size = k == 5 ? s->size : s->v_size;
     return NORI_OK;
 }
@@ -154,15 +127,15 @@ static nori_status multi_head(nori__infer *c, uint32_t past, bool shared)
     NORI__TRY(need_rank(c, past + 1, 4, "4"));
     nori__dim total = s.keys, rows = s.keys;
     if (nori__has_in(c, past)) {
-        nori__dim old = in_dim(c, past, 2), valid[1] = {any};
+        nori__dim old = nori__in_dim(c, past, 2), valid[1] = {NORI__DIM_ANY};
         if (shared) {
             nori__in_data(c, past + 2, valid, 1);
             old = valid[0];
         }
-        total = sum(old, s.keys);
-        rows = shared ? in_dim(c, past, 2) : total;
+        total = nori__dim_sum(old, s.keys);
+        rows = shared ? nori__in_dim(c, past, 2) : total;
     }
-    nori__dim y[3] = {s.batch, s.queries, times(s.v_size, heads)};
+    nori__dim y[3] = {s.batch, s.queries, nori__dim_times(s.v_size, heads)};
     nori__dim head = nori__dim_of(heads), more[3][4] = {{s.batch, head, rows, s.size},
                                                         {s.batch, head, rows, s.v_size},
                                                         {s.batch, head, s.queries, total}};
@@ -229,7 +202,7 @@ nori_status nori__infer_ms_group_query(nori__infer *c)
 {
     nori_type elem = nori__in_elem(c, 0);
     int64_t heads, kv;
-    nori__dim total[1] = {any};
+    nori__dim total[1] = {NORI__DIM_ANY};
     for (uint32_t o = 0; o < c->node->output_count; o++) {
         nori__out_elem(c, o, elem);
     }
@@ -241,16 +214,16 @@ nori_status nori__infer_ms_group_query(nori__infer *c)
         return nori__fail(c->err, NORI_ERROR_MODEL, "%lld query heads cannot share %lld key heads",
                           (long long)heads, (long long)kv);
     }
-    nori__dim size = part(in_dim(c, 0, 2), nori__has_in(c, 1) ? heads : heads + 2 * kv);
+    nori__dim size = nori__dim_part(nori__in_dim(c, 0, 2), nori__has_in(c, 1) ? heads : heads + 2 * kv);
     if (nori__in_data(c, 6, total, 1) != 1) {
-        total[0] = any;
+        total[0] = NORI__DIM_ANY;
     }
-    nori__dim rows = total[0], old = in_dim(c, 3, 2);
+    nori__dim rows = total[0], old = nori__in_dim(c, 3, 2);
     if (nori__has_in(c, 3)) {
-        rows = old.value >= 0 && rows.value >= 0 ? (old.value > rows.value ? old : rows) : any;
+        rows = old.value >= 0 && rows.value >= 0 ? (old.value > rows.value ? old : rows) : NORI__DIM_ANY;
     }
-    nori__dim batch = in_dim(c, 0, 0), length = in_dim(c, 0, 1);
-    nori__dim y[3] = {batch, length, times(size, heads)};
+    nori__dim batch = nori__in_dim(c, 0, 0), length = nori__in_dim(c, 0, 1);
+    nori__dim y[3] = {batch, length, nori__dim_times(size, heads)};
     nori__dim cache[4] = {batch, nori__dim_of(kv), rows, size};
     nori__dim scores[4] = {batch, nori__dim_of(heads), length, total[0]};
     if (nori__in_rank(c, 0) < 0) {
@@ -274,7 +247,7 @@ nori_status nori__infer_ms_rotary(nori__infer *c)
     if (scale != 1) {
         return refuse(c, "a scale other than 1", "multiply behind it");
     }
-    return rank < 0 || rank == 3 || rank == 4 ? NORI_OK : rank_error(c, 0, "3 or 4");
+    return rank < 0 || rank == 3 || rank == 4 ? NORI_OK : nori__rank_error(c, 0, "3 or 4");
 }
 
 /* Inputs: input_ids [B, S], segment_ids, word, position, segment embeddings, gamma, ... */
@@ -282,7 +255,7 @@ nori_status nori__infer_ms_embed_layer_norm(nori__infer *c)
 {
     nori_type elem = nori__in_elem(c, 2);
     NORI__TRY(need_rank(c, 0, 2, "2"));
-    nori__dim y[3] = {in_dim(c, 0, 0), in_dim(c, 0, 1), in_dim(c, 2, 1)};
+    nori__dim y[3] = {nori__in_dim(c, 0, 0), nori__in_dim(c, 0, 1), nori__in_dim(c, 2, 1)};
     nori__out_set(c, 0, elem, 3, y);
     if (c->node->output_count > 1) {
         nori__out_set(c, 1, NORI_INT32, 1, y);
