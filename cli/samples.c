@@ -205,10 +205,9 @@ static int bad(nori_error *err, nori_status status, const char *path, const char
 }
 
 /* uint8 pictures for a float input are scaled to 0..1, as pictures from files are. */
-static bool as_float(const nori_tensor *from, int rank, const int64_t *dims, const uint8_t *data,
-                     float unit, nori_tensor **out, nori_error *err)
+static bool as_float(int rank, const int64_t *dims, const uint8_t *data, float unit,
+                     nori_tensor **out, nori_error *err)
 {
-    (void)from;
     if (nori_tensor_create(NULL, NORI_FLOAT, rank, dims, out, err) != NORI_OK) {
         return false;
     }
@@ -231,6 +230,8 @@ static int array_row(cli_samples *s, const entry *e, nori_tensor **out, nori_err
             return bad(err, NORI_ERROR_MEMORY, e->path, "out of memory");
         }
         if (nori_tensor_read(NULL, e->path, &s->open_array, err) != NORI_OK) {
+            free(s->open_path);
+            s->open_path = NULL;
             return -1;
         }
     }
@@ -248,10 +249,15 @@ static int array_row(cli_samples *s, const entry *e, nori_tensor **out, nori_err
     const uint8_t *data = (const uint8_t *)nori_tensor_const_data(t) + row * e->row;
     if (nori_tensor_type(t) == NORI_UINT8 && in->type == NORI_FLOAT) {
         const char *range = cli_value(s->args, "--range");
-        return as_float(t, rank, dims, data, range && strcmp(range, "255") == 0 ? 1.0f : 1 / 255.0f,
+        return as_float(rank, dims, data, range && strcmp(range, "255") == 0 ? 1.0f : 1 / 255.0f,
                         out, err)
                    ? 1
                    : -1;
+    }
+    if (nori_tensor_type(t) == NORI_STRING) { /* their bytes lie elsewhere: no memcpy */
+        size_t count = row / sizeof(nori_string);
+        const nori_string *strings = (const nori_string *)nori_tensor_const_data(t) + count * e->row;
+        return nori_tensor_strings(NULL, rank, dims, strings, count, out, err) == NORI_OK ? 1 : -1;
     }
     if (nori_tensor_create(NULL, nori_tensor_type(t), rank, dims, out, err) != NORI_OK) {
         return -1;
