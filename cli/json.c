@@ -6,9 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Length of the well-formed UTF-8 sequence at p (RFC 3629: no overlong forms, no surrogates,
- * nothing past U+10FFFF), 0 when there is none. */
-static size_t utf8_length(const unsigned char *p, size_t left)
+size_t cli_utf8_length(const unsigned char *p, size_t left)
 {
     size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
     if (n < 2) {
@@ -32,7 +30,7 @@ static void quoted(FILE *f, const char *text, size_t size)
     const unsigned char *p = (const unsigned char *)text;
     fputc('"', f);
     for (size_t i = 0; i < size;) {
-        size_t n = utf8_length(p + i, size - i);
+        size_t n = cli_utf8_length(p + i, size - i);
         if (n == 0) {
             fputs("\\ufffd", f);
             i++;

@@ -34,4 +34,7 @@ void cli_json_number(cli_json *j, const char *key, double value, int digits);
 void cli_json_bool(cli_json *j, const char *key, bool value);
 void cli_json_null(cli_json *j, const char *key);
 
+/* Bytes of the well-formed UTF-8 sequence at p, 0 when there is none. */
+size_t cli_utf8_length(const unsigned char *p, size_t left);
+
 #endif
