@@ -311,6 +311,25 @@ static int read_dims(const cli_args *args, dim_list *list, size_t *count)
     return EXIT_YES;
 }
 
+/* What was found in the cache, or why not, is told in any case: it decides between milliseconds and
+ * minutes. */
+static void session_progress(void *user, const nori_progress *p)
+{
+    const cli_args *args = user;
+    bool whose = p->provider[0] != 0;
+    if (strcmp(p->phase, "cache") == 0) {
+        cli_progress_done(args);
+        if (!args->quiet) {
+            fprintf(stderr, "nori: cache: %s: %s\n", p->provider, p->text);
+        }
+    } else if (p->total == 0 || p->done < p->total) {
+        cli_progress(args, "preparing: %s%s%s, %zu of %zu%s%s", p->phase, whose ? " for " : "",
+                     p->provider, p->done, p->total, p->text[0] ? ": " : "", p->text);
+    } else if (strcmp(p->phase, "plan") == 0) {
+        cli_progress_done(args);
+    }
+}
+
 bool cli_session_options(const cli_args *args, nori_session_options *o)
 {
     static dim_list dims;
@@ -326,6 +345,14 @@ bool cli_session_options(const cli_args *args, nori_session_options *o)
     o->level = (int)level;
     o->providers = cli_value(args, "--provider");
     o->fallback = cli_has(args, "--fallback");
+    o->progress = session_progress;
+    o->progress_user = (void *)(uintptr_t)args;
+    o->cache_dir = cli_value(args, "--cache");
+    struct stat info;
+    if (o->cache_dir && (stat(o->cache_dir, &info) != 0 || !S_ISDIR(info.st_mode))) {
+        cli_usage(args, "--cache %s: a folder that exists was expected", o->cache_dir);
+        return false;
+    }
     o->dim_names = dims.names;
     o->dim_values = dims.values;
     return true;

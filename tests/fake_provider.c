@@ -6,15 +6,20 @@
  *     refuse=1                    claims, but compiles nothing
  *     broken=1                    compiling fails outright
  *     whole=1                     takes the whole model
+ *     slow=MS                     a part takes this long to compile, told in ten steps; what comes out
+ *                                 is kept in the session's folder
+ *     version=N                   of the engine
  */
 #include <stdatomic.h>
+#include <time.h>
 
 #define nori_provider_entry example_entry
 #include "../examples/provider/elementwise.c"
 #undef nori_provider_entry
 
 typedef struct fake {
-    double copy, launch, cost, fixed, low, high, serial, refuse, broken, whole;
+    double copy, launch, cost, fixed, low, high, serial, refuse, broken, whole, slow, version;
+    nori_provider_open how;
     nori_dim_range range;
     atomic_int running;
 } fake;
@@ -23,12 +28,12 @@ static nori_status fake_open(const nori_provider_open *how, void **self, nori_er
 {
     fake *f = calloc(1, sizeof(*f));
     const char *names[] = {"copy", "launch", "cost", "static", "low", "high", "serial", "refuse",
-                           "broken", "whole"};
+                           "broken", "whole", "slow", "version"};
     if (!f) {
         return fail(err, NORI_ERROR_MEMORY, "out of memory", "");
     }
     double *const values[] = {&f->copy, &f->launch, &f->cost, &f->fixed, &f->low, &f->high,
-                              &f->serial, &f->refuse, &f->broken, &f->whole};
+                              &f->serial, &f->refuse, &f->broken, &f->whole,  &f->slow,    &f->version};
     for (const char *p = how->options; *p;) {
         size_t n = strcspn(p, "="), k = 0;
         while (k < sizeof(names) / sizeof(names[0]) &&
@@ -43,6 +48,7 @@ static nori_status fake_open(const nori_provider_open *how, void **self, nori_er
         *values[k] = strtod(p + n + 1, &end);
         p = *end == ',' ? end + 1 : end;
     }
+    f->how = *how;
     *self = f;
     return NORI_OK;
 }
@@ -52,7 +58,7 @@ static nori_status fake_describe(void *self, nori_provider_info *info, nori_erro
     fake *f = self;
     (void)err;
     snprintf(info->label, sizeof(info->label), "fake");
-    snprintf(info->engine, sizeof(info->engine), "fake engine 1.0");
+    snprintf(info->engine, sizeof(info->engine), "fake engine 1.%d", (int)f->version);
     info->copy_in_fixed_ns = info->copy_out_fixed_ns = f->copy;
     info->launch_ns = f->launch;
     info->serial = f->serial != 0;
@@ -84,6 +90,18 @@ static nori_status fake_claim_model(void *self, nori_part *model, nori_claim *c,
     return NORI_OK;
 }
 
+/* What a real engine would compile, for as long as it was asked to take. */
+static void build(const fake *f)
+{
+    const struct timespec step = {0, (long)(f->slow * 1e5)};
+    nori_progress p = {.size = sizeof(p), .phase = "compile", .provider = "fake", .total = 10,
+                       .text = "kernels"};
+    for (; p.done < p.total; p.done++) {
+        f->how.report(f->how.report_user, &p);
+        nanosleep(&step, NULL);
+    }
+}
+
 static nori_status fake_compile(void *self, nori_part *part, void **compiled, nori_error *err)
 {
     fake *f = self;
@@ -98,6 +116,12 @@ static nori_status fake_compile(void *self, nori_part *part, void **compiled, no
     nori_status status = nori_part_onnx(part, &bytes, &size, err);
     if (status == NORI_OK && size == 0) {
         return fail(err, NORI_ERROR_INTERNAL, "the part has no bytes", "");
+    }
+    if (status == NORI_OK && f->slow > 0 && !nori_part_load(part, "knobs 1", &bytes, &size)) {
+        build(f);
+        nori_part_store(part, "knobs 1", "compiled", 8);
+    } else if (f->slow > 0 && (size != 8 || memcmp(bytes, "compiled", 8) != 0)) {
+        return fail(err, NORI_ERROR_INTERNAL, "not what was kept", "");
     }
     return status == NORI_OK ? compile(NULL, part, compiled, err) : status;
 }

@@ -260,6 +260,15 @@ NORI_API const char *nori_model_warning(const nori_model *model, size_t index);
 
 /* ---- sessions --------------------------------------------------------------------------- */
 
+/* What is being prepared: for progress bars and logs. Strings are only good during the call. */
+typedef struct nori_progress {
+    size_t size;
+    const char *phase;    /* infer optimize compile plan; cache: text says hit or miss, and why */
+    const char *provider; /* whose part is being compiled, or "" */
+    size_t done, total;   /* of the phase, in its own steps; total 0: not known */
+    const char *text;     /* for people: what exactly, or "" */
+} nori_progress;
+
 typedef struct nori_session_options {
     size_t size;            /* sizeof, set by _default */
     const char *providers;  /* comma-separated, first choice first; NULL: "cpu" */
@@ -279,6 +288,11 @@ typedef struct nori_session_options {
      * names. The tensor is only good during the call. For calibration and comparing layers. */
     void (*watch)(void *user, const char *value, const nori_tensor *tensor);
     void *watch_user;
+    /* May be NULL. Called by the creating thread, before a step begins and when a phase is done. */
+    void (*progress)(void *user, const nori_progress *progress);
+    void *progress_user;
+    const char *cache_dir;  /* an existing folder where compiled parts are kept between sessions and
+                               processes; NULL: nowhere. As trusted as the program itself. */
 } nori_session_options;
 
 /* A model compiled for providers and options. Immutable: any number of threads may run one

@@ -224,6 +224,11 @@ typedef struct nori_provider_open {
     const char *options; /* what followed ':' in the provider's name ("device=1,x=y"), or "" */
     int threads;         /* at most this many per run */
     int level;           /* optimization, see nori_session_options */
+    const char *cache_dir; /* the session's, for engines that keep files of their own; or NULL */
+    /* Tells how far a long compile is (phase "compile"); from the thread that called open or compile,
+     * and only until that call returns. Never NULL. */
+    void (*report)(void *user, const nori_progress *progress);
+    void *report_user;
 } nori_provider_open;
 
 /* A device and the memory it works in. Strings live until close. */
@@ -287,6 +292,17 @@ NORI_API nori_status nori_part_onnx(nori_part *part, const void **bytes, size_t 
 /* Sizes that were fixed by name for this session; 0 past the last. */
 NORI_API int nori_part_fixed_dim(const nori_part *part, size_t index, const char **name,
                                  int64_t *value);
+
+/* Compiled forms kept between sessions, in the folder of the session's option cache_dir; while a part
+ * is compiled. `made_for` says what else the form depends on (driver, options); nori adds the part
+ * itself with its weights, the provider's label and its engine. 1: bytes and size are what was kept,
+ * good until the part is freed, to be checked as far as the engine does not. 0: a miss. Both are told to the
+ * session's progress, with the reason. */
+NORI_API int nori_part_load(nori_part *part, const char *made_for, const void **bytes,
+                            size_t *size);
+/* Keeps a form. Without a folder, or when it cannot be written, nothing is kept, which is no error. */
+NORI_API void nori_part_store(nori_part *part, const char *made_for, const void *bytes,
+                              size_t size);
 
 /* Static storage; one struct serves all sessions. A shared object is a provider when it exports
  *     const nori_provider *nori_provider_entry(int abi);

@@ -133,6 +133,18 @@ bool nori__text_reserve(nori__text *text, size_t size);
 void nori__text_add(nori__text *text, const char *bytes, size_t size);
 void nori__text_printf(nori__text *text, const char *fmt, ...) NORI__PRINTF(2, 3);
 
+/* ---- hashes of content (hash.c) ---- */
+
+/* 128 bits, the same on every machine. Against accident, not against enemies: whoever must not be
+ * able to make two contents of one hash needs a cryptographic one. Start zeroed; how the bytes were
+ * split into calls is part of the result. */
+typedef struct nori__hash {
+    uint64_t a, b;
+} nori__hash;
+#define NORI__HASH_TEXT 33 /* 32 hexadecimal digits and the end */
+void nori__hash_add(nori__hash *hash, const void *data, size_t size);
+void nori__hash_text(const nori__hash *hash, char out[NORI__HASH_TEXT]);
+
 /* ---- vectors: pointers ---- */
 
 /* A growing array of pointers. */

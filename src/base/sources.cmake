@@ -1,5 +1,6 @@
 nori_sources(
     half.c
+    hash.c
     map.c
     memory.c
     status.c

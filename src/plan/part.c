@@ -268,6 +268,7 @@ void nori__part_free(nori_part *part)
     }
     part->compiled = NULL;
     nori__text_free(&part->onnx);
+    nori__map_close(&part->cached);
     pthread_mutex_destroy(&part->turn);
 }
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "plan/plan.h"
+#include "platform/platform.h"
 
 struct nori_part {
     const nori_provider *provider;
@@ -32,6 +33,11 @@ struct nori_part {
     const char *const *dim_names; /* fixed for this session, while it is compiled */
     const int64_t *dim_values;
     size_t dim_count;
+    const char *cache_dir;        /* likewise, or NULL */
+    void (*progress)(void *user, const nori_progress *progress); /* likewise, or NULL */
+    void *progress_user;
+    char hash[NORI__HASH_TEXT]; /* part_cache.c: names it in the folder; "" until asked for */
+    nori__map_file cached;  /* the file nori_part_load gave bytes of */
     pthread_mutex_t turn;   /* of a serial provider */
     nori__text onnx;        /* filled on demand */
 };

@@ -3,6 +3,7 @@ nori_sources(
     layout.c
     offsets.c
     part.c
+    part_cache.c
     part_infer.c
     part_opsets.c
     partition.c

@@ -77,7 +77,13 @@ static nori_status complete(nori__arena *arena, nori__opened *o, nori_error *err
 
 /* ---- opening ---- */
 
-nori_status nori__provider_open(const char *spec, int threads, int level, nori__arena *arena,
+static void report_nobody(void *user, const nori_progress *progress)
+{
+    (void)user;
+    (void)progress;
+}
+
+nori_status nori__provider_open(const char *spec, const nori_provider_open *how, nori__arena *arena,
                                 nori__opened *o, nori_error *err)
 {
     memset(o, 0, sizeof(*o));
@@ -103,12 +109,12 @@ nori_status nori__provider_open(const char *spec, int threads, int level, nori__
         nori__library_close(opened.library);
         return status;
     }
-    nori_provider_open how = {.size = sizeof(how),
-                              .options = colon ? colon + 1 : "",
-                              .threads = threads,
-                              .level = level};
+    nori_provider_open this = *how;
+    this.size = sizeof(this);
+    this.options = colon ? colon + 1 : "";
+    this.report = how->report ? how->report : report_nobody;
     if (opened.provider->open) {
-        status = opened.provider->open(&how, &opened.self, err);
+        status = opened.provider->open(&this, &opened.self, err);
         if (status != NORI_OK) {
             nori__fail(err, status, "provider %s could not be opened", name);
             nori__library_close(opened.library);

@@ -28,7 +28,8 @@ typedef struct nori__opened {
 /* Opens what one entry of a provider list says: "cpu", "ort:cuda:device_id=1", or the path of a
  * shared object (it holds a '/') with options behind ':'. Errors are UNAVAILABLE with the library,
  * symbol, version or driver that is missing, or ARGUMENT. */
-nori_status nori__provider_open(const char *spec, int threads, int level, nori__arena *arena,
+/* how: all but the options, which are taken from spec. */
+nori_status nori__provider_open(const char *spec, const nori_provider_open *how, nori__arena *arena,
                                 nori__opened *opened, nori_error *err);
 void nori__provider_close(nori__opened *opened);
 

@@ -1,7 +1,12 @@
 /* parts.c: giving parts of a session's graph to the execution providers that take them. */
 #include "run/run.h"
 
-static nori_status compile_part(const nori__opened *o, nori_part *part,
+/* The parts to compile, as progress is told. */
+typedef struct tally {
+    size_t done, total;
+} tally;
+
+static nori_status compile_part(const nori__opened *o, nori_part *part, tally *t,
                                 const nori_session_options *options, nori_error *err)
 {
     part->provider = o->provider;
@@ -11,8 +16,15 @@ static nori_status compile_part(const nori__opened *o, nori_part *part,
     part->dim_names = options->dim_names;
     part->dim_values = options->dim_values;
     part->dim_count = options->dim_count;
+    part->cache_dir = options->cache_dir;
+    part->progress = options->progress;
+    part->progress_user = options->progress_user;
+    nori__tell_progress(options, "compile", o->label, t->done, t->total);
     nori_status status = o->provider->compile(o->self, part, &part->compiled, err);
-    part->dim_count = 0; /* the caller's memory */
+    nori__tell_progress(options, "compile", o->label, ++t->done, t->total);
+    part->dim_count = 0; /* the caller's memory, as the next two */
+    part->cache_dir = NULL;
+    part->progress = NULL;
     return status;
 }
 
@@ -75,7 +87,7 @@ nori_status nori__give_model(nori_session *s, const nori_session_options *option
             *whole = true;
             return NORI_OK;
         } else {
-            status = compile_part(o, part, options, &why);
+            status = compile_part(o, part, &(tally){0, 1}, options, &why);
         }
     }
     if (status == NORI_ERROR_UNSUPPORTED && island) {
@@ -93,7 +105,7 @@ nori_status nori__give_model(nori_session *s, const nori_session_options *option
 /* ---- by nodes ---- */
 
 static nori_status compile_island(nori_session *s, nori__island *island, uint32_t *scratch,
-                                  const nori_session_options *options, nori__vec *made,
+                                  tally *t, const nori_session_options *options, nori__vec *made,
                                   nori_error *err)
 {
     nori_part *part = NULL;
@@ -105,7 +117,7 @@ static nori_status compile_island(nori_session *s, nori__island *island, uint32_
         return nori__no_memory(err);
     }
     nori_error why = {0};
-    nori_status status = compile_part(o, part, options, &why);
+    nori_status status = compile_part(o, part, t, options, &why);
     if (status == NORI_ERROR_UNSUPPORTED) {
         return refuse(s, island, o->label, &why, err);
     }
@@ -124,10 +136,14 @@ static nori_status compile_islands(nori_session *s, const nori_session_options *
     size_t bytes = ((size_t)s->ir->value_count + 1) * sizeof(uint32_t);
     uint32_t *scratch = nori__alloc_zero(s->allocator, bytes);
     nori_status status = scratch ? NORI_OK : nori__no_memory(err);
+    tally t = {0};
+    for (size_t i = 0; i < s->split.islands.count; i++) {
+        t.total += ((const nori__island *)s->split.islands.items[i])->given;
+    }
     for (size_t i = 0; i < s->split.islands.count && status == NORI_OK; i++) {
         nori__island *island = s->split.islands.items[i];
         if (island->given) {
-            status = compile_island(s, island, scratch, options, made, err);
+            status = compile_island(s, island, scratch, &t, options, made, err);
         }
     }
     nori__release(s->allocator, scratch, bytes);

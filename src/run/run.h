@@ -116,6 +116,9 @@ struct nori_session {
     void *watch_user;
 };
 
+/* Tells the options' progress callback, if there is one. */
+void nori__tell_progress(const nori_session_options *o, const char *phase, const char *provider,
+                         size_t done, size_t total);
 /* Asks the first provider whether it takes the model as its file has it (parts.c); whole: it did,
  * and the graph is one node now. */
 nori_status nori__give_model(nori_session *s, const nori_session_options *o, bool *whole,

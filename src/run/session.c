@@ -19,8 +19,13 @@ static nori_status add_provider(nori_session *s, const char *spec, const nori_se
                                 nori_error *err)
 {
     nori_error why = {0};
-    nori_status status = nori__provider_open(spec, s->threads, o->level, &s->arena,
-                                             &s->providers[s->n_providers], &why);
+    const nori_provider_open how = {.threads = s->threads,
+                                    .level = o->level,
+                                    .cache_dir = o->cache_dir,
+                                    .report = o->progress,
+                                    .report_user = o->progress_user};
+    nori_status status =
+        nori__provider_open(spec, &how, &s->arena, &s->providers[s->n_providers], &why);
     if (status == NORI_OK) {
         s->n_providers++;
         return NORI_OK;
@@ -54,6 +59,16 @@ static nori_status open_providers(nori_session *s, const nori_session_options *o
 }
 
 /* ---- compiling ---- */
+
+void nori__tell_progress(const nori_session_options *o, const char *phase, const char *provider,
+                         size_t done, size_t total)
+{
+    nori_progress p = {.size = sizeof(p), .phase = phase, .provider = provider, .done = done,
+                       .total = total, .text = ""};
+    if (o->progress) {
+        o->progress(o->progress_user, &p);
+    }
+}
 
 static nori_status fix_dims(nori_session *s, const nori_session_options *o, nori_error *err)
 {
@@ -117,6 +132,7 @@ static nori_status build_plan(nori_session *s, const nori_session_options *o, no
         list[i] = s->providers[i].provider;
         self[i] = s->providers[i].self;
     }
+    nori__tell_progress(o, "plan", "", 0, 1);
     uint64_t start = nori__now_ns();
     nori__plan_options po = {.allocator = s->allocator,
                              .providers = list,
@@ -131,6 +147,7 @@ static nori_status build_plan(nori_session *s, const nori_session_options *o, no
         return nori__no_memory(err);
     }
     index_steps(s, s->plan);
+    nori__tell_progress(o, "plan", "", 1, 1);
     NORI__TRY(nori__note_nodes(s, err));
     if (o->profile) {
         s->times = nori__arena_array(&s->arena, (size_t)s->n_step_ids + 1, sizeof(*s->times));
@@ -157,6 +174,7 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
     uint64_t start = nori__now_ns();
     s->timing.read_ns = s->source->read_ns;
     s->timing.build_ns = s->source->build_ns;
+    nori__tell_progress(o, "infer", "", 0, 1);
     NORI__TRY(nori__ir_copy(model->ir, &s->ir, err));
     NORI__TRY(open_providers(s, o, err));
     NORI__TRY(fix_dims(s, o, err));
@@ -173,6 +191,8 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
     NORI__TRY(describe(s, err));
     uint64_t inferred = nori__now_ns();
     s->timing.infer_ns = inferred - start;
+    nori__tell_progress(o, "infer", "", 1, 1);
+    nori__tell_progress(o, "optimize", "", 0, 1);
     NORI__TRY(nori__passes_run_only(s->ir, o->level, o->passes, err));
     NORI__TRY(nori__give_parts(s, o, err));
     if (o->split_only) {
@@ -186,6 +206,7 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
         }
     }
     s->timing.optimize_ns = nori__now_ns() - inferred;
+    nori__tell_progress(o, "optimize", "", 1, 1);
     return build_plan(s, o, err);
 }
 

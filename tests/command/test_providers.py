@@ -13,6 +13,7 @@ import ort_library  # noqa: E402
 DIGITS = os.path.join(case.DIGITS, "digits.onnx")
 DATA = os.path.join(case.DIGITS, "test_data_set_0")
 ORT = ort_library.find()
+FAKE = os.environ.get("NORI_FAKE_PROVIDER")
 NO_ORT = {"NORI_ORT_LIBRARY": ""}
 
 
@@ -55,6 +56,27 @@ class Missing(case.Case):
     def test_json(self):
         r = self.nori("run", DIGITS, "--provider", "fakegpu", "--json", code=4)
         self.assertIn("fakegpu", r.json()["error"]["message"])
+
+
+@unittest.skipUnless(FAKE, "NORI_FAKE_PROVIDER names no provider")
+class Prepared(case.Case):
+    """What a provider compiled is kept in a folder; hits and misses are told."""
+
+    def prepare(self, *args):
+        return self.nori("run", DIGITS, "--test-data", DATA, "--cache", self.folder.name,
+                         "--provider", FAKE + ":cost=1,slow=1,cpu", *args)
+
+    def test_hit_and_miss(self):
+        first, again = self.prepare(), self.prepare()
+        self.assertIn("cache: fake: miss: nothing is kept", first.err)
+        self.assertIn("cache: fake: kept: " + self.folder.name, first.err)
+        self.assertIn("cache: fake: hit: " + self.folder.name, again.err)
+        self.assertNotIn("miss", again.err)
+        self.assertEqual(self.prepare("--quiet").err, "")
+
+    def test_no_folder(self):
+        r = self.nori("run", DIGITS, "--cache", self.path("nothing"), code=2)
+        self.assertIn(self.path("nothing"), r.err)
 
 
 class Versus(case.Case):

@@ -52,10 +52,12 @@ static nori_status hold(nori_versus *v, versus_side *side, nori_error *err)
     if (!side->held || !text) {
         return nori__no_memory(err);
     }
+    const nori_provider_open how = {.threads = side->options.threads,
+                                    .level = side->options.level,
+                                    .cache_dir = side->options.cache_dir};
     uint64_t start = nori__now_ns();
     while ((spec = nori__provider_next(&text)) != NULL) {
-        NORI__TRY(nori__provider_open(spec, side->options.threads, side->options.level, &v->arena,
-                                      &side->held[side->n_held], err));
+        NORI__TRY(nori__provider_open(spec, &how, &v->arena, &side->held[side->n_held], err));
         side->n_held++;
     }
     side->times.start_ms = (double)(nori__now_ns() - start) / 1e6;
