@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "samples.h"
+#include "validate_page.h"
 #include "validate_print.h"
 
 static const cli_option options[] = {
@@ -12,14 +14,18 @@ static const cli_option options[] = {
     {"--against-provider", "LIST", "providers of the other side (default reference)"},
     {"--against-level", "0|1|2", "optimization of the other side (default 0)"},
     {"--stored", "DIR", "the other side is DIR/output_N.pb for DIR/input_N.pb"},
+    {"--outputs", "FILE.npz", "the other side is what a program stored for these inputs, by name"},
+    {"--data", "DIR", "inputs one after another: a folder of pictures, tensors or data sets, an .npy"},
+    {"--samples", "N", "at most this many of --data (default 1000)"},
     {"--levels", NULL, "levels 1 and 2 against level 0; names the rewrite that parts them"},
     {"--layers", NULL, "value by value: each node's own error, and the inherited one"},
     {"--tries", "N", "random inputs to try, from seeds that follow each other (default 1)"},
-    {"--atol", "X", "elements agree within X (default 1e-4) ..."},
-    {"--rtol", "X", "... plus X of the other side's value (default 1e-3)"},
+    {"--atol", "X", "elements agree within X (default by type; 1e-4 for float32) ..."},
+    {"--rtol", "X", "... plus X of the other side's value (1e-3; integers must be equal)"},
     {"--max-beyond", "X", "share of elements that may be beyond that (default 0)"},
     {"--min-sqnr", "DB", "also asked for: signal to error in decibels"},
     {"--top", "K", "classes that are looked at in scores (default 5)"},
+    {"--html", "FILE", "also write a page with pictures, readable without a network"},
     CLI_INPUT_OPTIONS,
     CLI_SESSION_OPTIONS,
     CLI_LOAD_OPTIONS,
@@ -36,6 +42,8 @@ typedef struct job {
     nori_tensor **inputs, **a, **b;
     size_t n_in, n_out;
     nori_agreement *rows;
+    nori_archive *outputs; /* --outputs */
+    cli_samples *samples;  /* --data */
     long tries;
 } job;
 
@@ -118,6 +126,30 @@ static int take_stored(job *j)
     return code;
 }
 
+/* What another program made of the same inputs, by the names of outputs. */
+static int take_archive(job *j)
+{
+    nori_error err = {0};
+    const char *path = cli_value(j->args, "--outputs");
+    if (!j->outputs && nori_archive_read(NULL, path, &j->outputs, &err) != NORI_OK) {
+        return cli_fail(j->args, &err);
+    }
+    for (size_t i = 0; i < j->n_out; i++) {
+        const char *want = nori_session_output(j->got, i)->name, *name;
+        size_t k = 0;
+        while ((name = nori_archive_name(j->outputs, k)) != NULL && strcmp(name, want) != 0) {
+            k++;
+        }
+        if (!name) {
+            return cli_fail_text(j->args, NORI_ERROR_DATA, "%s has no array named \"%s\", as the "
+                                 "model's output %zu is", path, want, i);
+        }
+        j->b[i] = nori_archive_tensor(j->outputs, k);
+        nori_tensor_retain(j->b[i]);
+    }
+    return EXIT_YES;
+}
+
 /* ---- outputs ---- */
 
 static void clear(nori_tensor **list, size_t count)
@@ -140,6 +172,14 @@ static int run_side(const job *j, nori_session *s, nori_tensor **outputs)
 /* Inputs of one try: given ones each time, random ones anew. */
 static int take_inputs(job *j, long attempt)
 {
+    if (j->samples) {
+        nori_error err = {0};
+        if (cli_samples_get(j->samples, (size_t)attempt, j->inputs, &err) > 0) {
+            return EXIT_YES;
+        }
+        int code = cli_samples_code(j->samples);
+        return code ? code : cli_fail(j->args, &err);
+    }
     int code = cli_inputs(j->args, j->got, j->args->positional + 1, j->args->count - 1, j->inputs);
     for (size_t i = 0; attempt > 0 && i < j->n_in && code == EXIT_YES; i++) {
         nori_tensor_free(j->inputs[i]);
@@ -152,25 +192,36 @@ static int take_inputs(job *j, long attempt)
 
 static int compare_outputs(job *j)
 {
-    bool stored = cli_has(j->args, "--stored");
+    bool stored = cli_has(j->args, "--stored"), archive = cli_has(j->args, "--outputs");
     int code = EXIT_YES;
     for (long t = 0; t < j->tries && code == EXIT_YES; t++) {
         clear(j->inputs, j->n_in);
         clear(j->a, j->n_out);
         clear(j->b, j->n_out);
+        if (j->tries > 1) {
+            cli_progress(j->args, "comparing, input %ld of %ld", t + 1, j->tries);
+        }
         code = stored ? take_stored(j) : take_inputs(j, t);
         code = code == EXIT_YES ? run_side(j, j->got, j->a) : code;
-        code = code == EXIT_YES && !stored ? run_side(j, j->want, j->b) : code;
+        if (code == EXIT_YES && !stored) {
+            code = archive ? take_archive(j) : run_side(j, j->want, j->b);
+        }
         for (size_t i = 0; i < j->n_out && code == EXIT_YES; i++) {
             nori_agreement_add(&j->rows[i], j->a[i], j->b[i], &j->agree);
         }
     }
+    cli_progress_done(j->args);
     if (code != EXIT_YES) {
         return code;
     }
     validate_names n = {cli_value(j->args, "--provider") ? cli_value(j->args, "--provider") : "cpu",
-                        stored ? "stored" : j->want_options.providers};
-    return validate_print_outputs(j->args, j->got, &n, j->rows, j->n_out) ? EXIT_YES : EXIT_NO;
+                        stored    ? "stored"
+                        : archive ? cli_value(j->args, "--outputs")
+                                  : j->want_options.providers};
+    code = validate_page_outputs(j->args, j->got, &n, j->rows, j->n_out);
+    return code != EXIT_YES ? code
+           : validate_print_outputs(j->args, j->got, &n, j->rows, j->n_out) ? EXIT_YES
+                                                                            : EXIT_NO;
 }
 
 /* ---- levels, layers ---- */
@@ -187,7 +238,8 @@ static int compare_levels(job *j)
                              j->n_in, &j->agree, rows, &err) != NORI_OK) {
         return cli_fail(j->args, &err);
     }
-    return validate_print_levels(j->args, rows) ? EXIT_YES : EXIT_NO;
+    code = validate_page_levels(j->args, rows);
+    return code != EXIT_YES ? code : validate_print_levels(j->args, rows) ? EXIT_YES : EXIT_NO;
 }
 
 static int compare_layers(job *j)
@@ -203,7 +255,8 @@ static int compare_layers(job *j)
                              &j->agree, &layers, &err) != NORI_OK) {
         return cli_fail(j->args, &err);
     }
-    code = validate_print_layers(j->args, layers) ? EXIT_YES : EXIT_NO;
+    code = validate_page_layers(j->args, layers);
+    code = code != EXIT_YES ? code : validate_print_layers(j->args, layers) ? EXIT_YES : EXIT_NO;
     nori_layers_free(layers);
     return code;
 }
@@ -224,6 +277,10 @@ static int load_sides(job *j)
          nori_session_create(j->other ? j->other : j->model, &j->want_options, &j->want, &err) !=
              NORI_OK)) {
         return cli_fail(j->args, &err);
+    }
+    if (code == EXIT_YES && cli_has(j->args, "--data")) {
+        code = cli_samples_open(j->args, j->model, &j->samples);
+        j->tries = code == EXIT_YES ? (long)cli_samples_count(j->samples) : 1;
     }
     if (code != EXIT_YES) {
         return code;
@@ -260,6 +317,16 @@ static int run(cli_args *args)
     if (stored && (given || cli_has(args, "--tries"))) {
         return cli_usage(args, "--stored brings its own inputs: none other can be given");
     }
+    if (cli_has(args, "--data") && (given || stored || cli_has(args, "--tries"))) {
+        return cli_usage(args, "--data brings its own inputs: none other can be given");
+    }
+    if (cli_has(args, "--samples") && !cli_has(args, "--data")) {
+        return cli_usage(args, "--samples means something with --data only");
+    }
+    if (cli_has(args, "--outputs") && (levels || layers || stored || cli_has(args, "--data") ||
+                                       cli_has(args, "--tries") || cli_has(args, "--against"))) {
+        return cli_usage(args, "--outputs are those of one set of inputs and the only other side");
+    }
     if (cli_has(args, "--tries") && (given || levels || layers)) {
         return cli_usage(args, "--tries is for random inputs and for outputs alone");
     }
@@ -277,6 +344,10 @@ static int run(cli_args *args)
     free(j.a);
     free(j.b);
     free(j.rows);
+    nori_archive_free(j.outputs);
+    if (j.samples) {
+        cli_samples_close(j.samples);
+    }
     nori_session_free(j.got);
     nori_session_free(j.want);
     nori_model_free(j.other);
@@ -291,4 +362,5 @@ const cli_verb cli_validate = {
     "  nori validate model.onnx --against-provider ort:cpu --tries 10\n"
     "  nori validate int8.onnx --against float.onnx --min-sqnr 20 --max-beyond 1\n"
     "  nori validate model.onnx --levels\n"
-    "  nori validate int8.onnx --against float.onnx --layers\n"};
+    "  nori validate int8.onnx --against float.onnx --layers --html layers.html\n"
+    "  nori validate model.onnx --input x.npy --outputs torch.npz\n"};

@@ -19,7 +19,7 @@ static const char style[] =
     ".f{display:inline-block;margin:.6rem 2rem .2rem 0}.f b{display:block;font-size:1.5rem}"
     ".t{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
     "th,td{text-align:left;padding:.15rem .9rem .15rem 0;border-bottom:1px solid var(--line);"
-    "vertical-align:top}th.n,td.n{text-align:right}th{font-weight:500}"
+    "vertical-align:top}th.n,td.n{text-align:right}td.n{white-space:nowrap}th{font-weight:500}"
     "figure{margin:1rem 0;overflow-x:auto}svg{font:12px system-ui,sans-serif;max-width:100%}"
     "svg text{fill:var(--fg)}svg .k{fill:var(--dim)}svg .g{stroke:var(--line)}"
     "svg .m{stroke:var(--bad);stroke-dasharray:4 3}svg .keep{fill:var(--c2);opacity:.15}"

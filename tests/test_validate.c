@@ -84,6 +84,49 @@ static void by_hand(void **state)
     nori_tensor_free(want);
 }
 
+/* Without tolerances of the caller's the type says what can be asked for. */
+static void by_type(void **state)
+{
+    (void)state;
+    static const struct {
+        nori_type type;
+        double want, got;
+        int passes;
+    } rows[] = {
+        {NORI_FLOAT, 1, 1.0009, 1},    {NORI_FLOAT, 1, 1.002, 0},   {NORI_FLOAT, 0, 2e-4, 0},
+        {NORI_FLOAT16, 1, 1.003, 1},   {NORI_FLOAT16, 1, 1.02, 0},  {NORI_BFLOAT16, 1, 1.03, 1},
+        {NORI_BFLOAT16, 1, 1.06, 0},   {NORI_INT8, 5, 5, 1},        {NORI_INT8, 5, 6, 0},
+        {NORI_INT64, 1000000, 1000001, 0}, {NORI_DOUBLE, 1, 1.002, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        nori_agreement a = {.size = sizeof(a)};
+        nori_tensor *want = node_values(rows[i].type, NODE_DIMS(1), &rows[i].want);
+        nori_tensor *got = node_values(rows[i].type, NODE_DIMS(1), &rows[i].got);
+        nori_agreement_add(&a, got, want, NULL);
+        assert_int_equal(a.passes, rows[i].passes);
+        nori_tensor_free(want);
+        nori_tensor_free(got);
+    }
+}
+
+static void spread(void **state)
+{
+    (void)state;
+    nori_agreement a = {.size = sizeof(a)};
+    nori_tensor *want = node_values(NORI_DOUBLE, NODE_DIMS(6), (double[]){0, 0, 0, 0, 0, INFINITY});
+    nori_tensor *got =
+        node_values(NORI_DOUBLE, NODE_DIMS(6), (double[]){0, 1e-300, -5e-4, 0.5, 1e30, INFINITY});
+    nori_agreement_add(&a, got, want, NULL);
+    nori_agreement_add(&a, got, want, NULL);
+    assert_int_equal(a.decades[0], 2);                /* equal */
+    assert_int_equal(a.decades[1], 2);                /* below 1e-11 */
+    assert_int_equal(a.decades[9], 2);                /* below 1e-3 */
+    assert_int_equal(a.decades[12], 2);               /* below 1 */
+    assert_int_equal(a.decades[NORI_DECADES - 1], 2); /* the rest; infinities are not counted */
+    nori_tensor_free(want);
+    nori_tensor_free(got);
+}
+
 static void forms(void **state)
 {
     (void)state;
@@ -208,7 +251,7 @@ static void own_and_inherited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_hand),
+        cmocka_unit_test(by_hand), cmocka_unit_test(by_type), cmocka_unit_test(spread),
         cmocka_unit_test(forms),
         cmocka_unit_test(levels),
         cmocka_unit_test(own_and_inherited),

@@ -120,12 +120,19 @@ NORI_API void nori_tensor_compare(const nori_tensor *got, const nori_tensor *wan
 
 typedef struct nori_agreement_options {
     size_t size;        /* sizeof, set by _default */
-    double atol, rtol;  /* an element agrees when |got - want| <= atol + rtol |want|; 1e-4, 1e-3 */
+    double atol, rtol;  /* an element agrees when |got - want| <= atol + rtol |want|. Below 0, as by
+                           default: by the wanted type. Integers and bool: 0; floats: rtol 1e-3, or 4
+                           units in the last place of a shorter type (float16 0.0039, bfloat16 0.031),
+                           and atol a tenth of it */
     double max_beyond;  /* share of elements that may not; default 0 */
     double min_sqnr_db; /* also asked for when it is above 0; default 0 */
     int top_k;          /* of class scores (rank 1 or 2); default 5 */
 } nori_agreement_options;
 NORI_API void nori_agreement_options_default(nori_agreement_options *options);
+
+/* How errors are spread: [0] those that are 0, [i] those below 10^(i - 12) and not counted before, the
+ * last one the rest. */
+#define NORI_DECADES 20
 
 /* How well results agree, over all pairs given so far. Start zeroed but for size. */
 typedef struct nori_agreement {
@@ -142,6 +149,8 @@ typedef struct nori_agreement {
     double top1, topk;     /* share of rows with the same first; mean share of the first k in common */
     char reason[256];      /* why a pair could not be compared (type, shape), or empty */
     double sum_error, sum_want, sum_got, sum_product, sum_top1, sum_topk; /* what has been added up */
+    uint64_t decades[NORI_DECADES]; /* of |got - want|, where both are finite */
+    double atol, rtol;              /* that the last pair was held to */
 } nori_agreement;
 /* Adds a pair. options may be NULL. */
 NORI_API void nori_agreement_add(nori_agreement *agreement, const nori_tensor *got,

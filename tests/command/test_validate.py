@@ -85,6 +85,44 @@ class Validate(case.Case):
         self.nori("validate", DIGITS, "--stored", other, code=1)
         self.nori("validate", DIGITS, "--stored", self.path("nowhere"), code=3)
 
+    def test_outputs_of_another_program(self):
+        made = self.path("made.npz")
+        picture = os.path.join(DATA, "input_0.pb")
+        self.nori("run", DIGITS, picture, "--output", made, "--provider", "reference")
+        self.nori("validate", DIGITS, picture, "--outputs", made)
+        r = self.nori("validate", DIGITS, "--seed", "5", "--outputs", made, code=1)
+        self.assertIn("cpu against " + made, r.out)
+        good, _ = self.models()
+        r = self.nori("validate", good, "--outputs", made, code=3)
+        self.assertIn('no array named "y"', r.err)
+        self.nori("validate", DIGITS, "--outputs", self.path("nothing.npz"), code=3)
+        self.nori("validate", DIGITS, "--outputs", made, "--levels", code=2)
+
+    def test_many_inputs(self):
+        folder = os.path.join(case.DIGITS, "pictures")
+        j = self.nori("validate", DIGITS, "--data", folder, "--samples", "7", "--json").json()
+        self.assertTrue(j["agree"])
+        self.assertEqual(j["outputs"][0]["elements"], 70)
+        self.nori("validate", DIGITS, "--data", folder, "--tries", "2", code=2)
+        self.nori("validate", DIGITS, "--samples", "2", code=2)
+        self.nori("validate", DIGITS, "--data", self.path("nothing"), code=3)
+
+    def test_pages(self):
+        good, bad = self.models()
+        for name, code, words, args in [
+                ("outputs", 0, ["agree", "logits"], [DIGITS]),
+                ("levels", 0, ["level", "logits"], [DIGITS, "--levels"]),
+                ("layers", 1, ["First value beyond tolerance: y", "on its own", "third"],
+                 [bad, "--against", good, "--layers"])]:
+            path = self.path(name + ".html")
+            self.nori("validate", *args, "--html", path, code=code)
+            with open(path, encoding="utf-8") as f:
+                page = f.read()
+            for word in words + ["<svg", "</html>"]:
+                self.assertIn(word, page)
+            self.assertNotIn("http", page)  # readable without a network
+        self.nori("validate", DIGITS, "--html", self.path("no/folder/x.html"), code=3)
+
     def test_usage(self):
         self.nori("validate", code=2)
         self.nori("validate", DIGITS, "--levels", "--layers", code=2)

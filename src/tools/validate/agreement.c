@@ -9,8 +9,60 @@
 
 void nori_agreement_options_default(nori_agreement_options *options)
 {
-    *options = (nori_agreement_options){.size = sizeof(*options), .atol = 1e-4, .rtol = 1e-3,
+    *options = (nori_agreement_options){.size = sizeof(*options), .atol = -1, .rtol = -1,
                                         .top_k = 5};
+}
+
+/* Digits after the point of a type's significand. */
+static int significand_bits(nori_type type)
+{
+    switch (type) {
+    case NORI_FLOAT16:
+        return 10;
+    case NORI_BFLOAT16:
+        return 7;
+    case NORI_FLOAT8E4M3FN:
+    case NORI_FLOAT8E4M3FNUZ:
+        return 3;
+    case NORI_FLOAT8E5M2:
+    case NORI_FLOAT8E5M2FNUZ:
+        return 2;
+    case NORI_FLOAT4E2M1:
+        return 1;
+    default:
+        return 23;
+    }
+}
+
+/* The type of a value, or of the first tensor in a group that has one. */
+static nori_type type_of(const nori_tensor *t)
+{
+    while (t->kind != NORI_KIND_TENSOR && t->count > 0 && t->data) {
+        t = ((nori_tensor **)t->data)[t->count - 1]; /* a map's values come after its keys */
+    }
+    return t->kind == NORI_KIND_TENSOR ? (nori_type)t->type : NORI_FLOAT;
+}
+
+static void fill_tolerances(nori_agreement_options *o, const nori_tensor *want)
+{
+    nori_type type = type_of(want);
+    bool inexact = nori__type_is_float(type) || type == NORI_COMPLEX64 || type == NORI_COMPLEX128;
+    double ulps = 4 * ldexp(1, -significand_bits(type));
+    double rtol = !inexact ? 0 : ulps > 1e-3 ? ulps : 1e-3;
+    o->atol = o->atol < 0 ? rtol / 10 : o->atol;
+    o->rtol = o->rtol < 0 ? rtol : o->rtol;
+}
+
+static void add_error(nori_agreement *a, double error)
+{
+    int i = 0;
+    if (error > 0) {
+        double limit = 1e-11;
+        for (i = 1; i < NORI_DECADES - 1 && error >= limit; i++) {
+            limit *= 10;
+        }
+    }
+    a->decades[i]++;
 }
 
 static bool is_real(const nori_tensor *t)
@@ -28,6 +80,7 @@ static void add_numbers(nori_agreement *a, const nori_tensor *got, const nori_te
         a->inf_got += isinf(g) != 0;
         a->inf_want += isinf(w) != 0;
         if (isfinite(g) && isfinite(w)) {
+            add_error(a, fabs(g - w));
             a->sum_error += (g - w) * (g - w);
             a->sum_want += w * w;
             a->sum_got += g * g;
@@ -120,6 +173,9 @@ void nori_agreement_add(nori_agreement *agreement, const nori_tensor *got, const
     if (options) {
         memcpy(&o, options, options->size < sizeof(o) ? options->size : sizeof(o));
     }
+    fill_tolerances(&o, want);
+    a.atol = o.atol;
+    a.rtol = o.rtol;
     nori_tensor_compare(got, want, o.atol, o.rtol, &d);
     a.pairs++;
     a.elements += d.elements;
