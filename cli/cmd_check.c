@@ -4,7 +4,7 @@
 #include "cli.h"
 
 static const cli_option options[] = {
-    {"--target", "LIST", "providers that must be able to run every node, e.g. cpu"},
+    {"--target", "LIST", "providers that must be able to run every node, as cpu or ort:cpu"},
     CLI_LOAD_OPTIONS, CLI_QUIET_OPTION, CLI_COMMON_OPTIONS,
 };
 

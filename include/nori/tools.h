@@ -33,7 +33,8 @@ typedef struct nori_findings nori_findings;
 
 typedef struct nori_check_options {
     size_t size;         /* sizeof, set by _default */
-    const char *targets; /* comma-separated providers that must be able to run all nodes, or NULL */
+    const char *targets; /* comma-separated providers that must be able to run all nodes, with their
+                            options as sessions take them; NULL: none */
     int strict;          /* 1: warnings become errors */
 } nori_check_options;
 

@@ -163,13 +163,16 @@ char *nori__provider_next(char **list)
     if (!entry) {
         return NULL;
     }
+    entry += strspn(entry, " ");
     char *comma = strchr(entry, ',');
     while (comma && is_option(comma + 1)) {
         comma = strchr(comma + 1, ',');
     }
     *list = comma ? comma + 1 : NULL;
-    if (comma) {
-        *comma = 0;
+    char *end = comma ? comma : entry + strlen(entry);
+    while (end > entry && end[-1] == ' ') {
+        end--;
     }
+    *end = 0;
     return entry;
 }

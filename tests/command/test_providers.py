@@ -79,6 +79,24 @@ class Prepared(case.Case):
         self.assertIn(self.path("nothing"), r.err)
 
 
+@unittest.skipUnless(FAKE, "NORI_FAKE_PROVIDER names no provider")
+class Targets(case.Case):
+    """What a provider of parts would not take is told before anything runs."""
+
+    def test_told_with_reasons(self):
+        r = self.nori("check", DIGITS, "--target", "cpu, " + FAKE + ":cost=1", "--json", code=1)
+        found = [f for f in r.json()["findings"] if f["rule"] == "target"]
+        refused = [f["message"] for f in found if f["severity"] == "error"]
+        self.assertTrue(any("fake: Conv is not taken: " in m and "6 nodes" in m for m in refused))
+        self.assertFalse(any("Relu" in m for m in refused))
+        self.assertTrue(any("6 of 19 nodes are taken" in f["message"] for f in found))
+
+    def test_cannot_be_had(self):
+        r = self.nori("check", DIGITS, "--target", "ort:cpu:lib=/nowhere/x.so", code=4)
+        self.assertIn("/nowhere/x.so", r.err)
+        self.nori("check", DIGITS, "--target", "toaster", code=2)
+
+
 class Versus(case.Case):
     def check(self, other, *more):
         r = self.nori("bench", DIGITS, "--versus", other, "--rounds", "7", "--runs", "2",

@@ -86,9 +86,13 @@ static nori_status check_compiled(nori_findings *f, const nori__ir *ir, const ch
     nori_status asked = NORI_OK;
     if (status == NORI_OK) {
         asked = nori__check_fallback(f, copy, targets, err);
+        asked = asked == NORI_OK ? nori__check_claims(f, copy, targets, err) : asked;
     }
     nori__ir_free(copy);
-    if (status == NORI_ERROR_MEMORY || asked != NORI_OK) {
+    if (asked != NORI_OK) {
+        return asked;
+    }
+    if (status == NORI_ERROR_MEMORY) {
         return nori__no_memory(err);
     }
     if (status != NORI_OK) {

@@ -65,6 +65,9 @@ nori_status nori__check_gaps(nori_findings *f, const nori__ir *ir, const char *t
  * a session compiles it, types inferred. */
 nori_status nori__check_fallback(nori_findings *f, const nori__ir *compiled, const char *targets,
                                  nori_error *err);
+/* check_claims.c: what targets that take parts would not take; rewrites the copy. */
+nori_status nori__check_claims(nori_findings *f, nori__ir *compiled, const char *targets,
+                               nori_error *err);
 
 /* check.c: the walk. */
 nori_status nori__check_ir(const nori__ir *ir, const nori_check_options *options,

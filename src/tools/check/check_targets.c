@@ -35,20 +35,19 @@ static void report(nori_findings *f, const nori__gap *gap, const char *target)
     }
 }
 
-/* The next name of a comma-separated list, spaces trimmed; NULL at its end. */
-static const char *next_name(const char **list, size_t *size)
+/* An error when no provider is named so; whether it can be had is asked later. */
+static nori_status know_target(nori_findings *f, const char *spec, nori_error *err)
 {
-    const char *p = *list;
-    while (*p == ',' || *p == ' ') {
-        p++;
+    char *name = nori__arena_copy(&f->arena, spec, strcspn(spec, ":"));
+    if (!name) {
+        return nori__no_memory(err);
     }
-    size_t n = strcspn(p, ",");
-    *list = p + n;
-    while (n > 0 && p[n - 1] == ' ') {
-        n--;
+    if (strchr(name, '/') || nori__builtin_find(name)) {
+        return NORI_OK;
     }
-    *size = n;
-    return n > 0 ? p : NULL;
+    nori_status s = nori__fail(err, NORI_ERROR_ARGUMENT, "target %s is not known", spec);
+    nori__hint(err, "`nori doctor` lists the providers; a shared object is named by a path with a '/'");
+    return s;
 }
 
 nori_status nori__check_gaps(nori_findings *f, const nori__ir *ir, const char *targets,
@@ -63,22 +62,16 @@ nori_status nori__check_gaps(nori_findings *f, const nori__ir *ir, const char *t
             report(f, gap, NULL);
         }
     }
-    size_t size = 0;
-    const char *name, *list = targets ? targets : "";
-    while (status == NORI_OK && (name = next_name(&list, &size)) != NULL) {
-        nori__str target = {name, size};
+    char *list = nori__arena_text(&f->arena, targets ? targets : ""), *target;
+    status = list ? status : nori__no_memory(err);
+    list = list && *list ? list : NULL;
+    while (status == NORI_OK && (target = nori__provider_next(&list)) != NULL) {
+        const nori__builtin *b = nori__builtin_find(target);
+        status = know_target(f, target, err);
         /* cpu takes what it has fast kernels for and leaves the rest to reference. */
-        if (!nori__str_is(target, "reference") && !nori__str_is(target, "cpu")) {
-            status =
-                nori__fail(err, NORI_ERROR_ARGUMENT,
-                           "target %.*s is not known, only cpu and reference are", (int)size, name);
-            break;
+        for (size_t i = 0; i < gaps.count && b && !b->provider->claim; i++) {
+            report(f, gaps.items[i], target);
         }
-        const char *copy = nori__arena_copy(&f->arena, name, size);
-        for (size_t i = 0; i < gaps.count && copy; i++) {
-            report(f, gaps.items[i], copy);
-        }
-        f->failed |= !copy;
     }
     nori__vec_free(&gaps);
     return status;
@@ -142,11 +135,11 @@ static nori_status report_fallback(nori_findings *f, const nori__ir *ir, const n
 nori_status nori__check_fallback(nori_findings *f, const nori__ir *compiled, const char *targets,
                                  nori_error *err)
 {
-    size_t size = 0;
-    const char *name, *list = targets ? targets : "";
-    nori_status status = NORI_OK;
-    while (status == NORI_OK && (name = next_name(&list, &size)) != NULL) {
-        if (nori__str_is((nori__str){name, size}, "cpu")) {
+    char *list = nori__arena_text(&f->arena, targets ? targets : ""), *target;
+    nori_status status = list ? NORI_OK : nori__no_memory(err);
+    list = list && *list ? list : NULL;
+    while (status == NORI_OK && (target = nori__provider_next(&list)) != NULL) {
+        if (nori__same(target, "cpu")) {
             status = report_fallback(f, compiled, nori__builtin_find("cpu")->provider, err);
         }
     }

@@ -1,6 +1,7 @@
 nori_sources(
     check.c
     check_batch.c
+    check_claims.c
     check_facts.c
     check_graph.c
     check_model.c
