@@ -10,6 +10,7 @@ void nori__base_unary(nori__kernels *k);
 void nori__base_vector(nori__kernels *k);
 void nori__base_window(nori__kernels *k);
 void nori__base_move(nori__kernels *k);
+void nori__base_product8(nori__kernels *k);
 void nori__base_block(nori__kernels *k);
 #if defined(__x86_64__) || defined(__i386__)
 #define NORI__X86 1
@@ -19,8 +20,10 @@ void nori__avx2_unary(nori__kernels *k);
 void nori__avx2_vector(nori__kernels *k);
 void nori__avx2_window(nori__kernels *k);
 void nori__avx2_move(nori__kernels *k);
+void nori__avx2_product8(nori__kernels *k);
 void nori__avx2_block(nori__kernels *k);
 void nori__avx512_block(nori__kernels *k);
+void nori__avx512_product8(nori__kernels *k);
 void nori__avx512_unary(nori__kernels *k);
 #endif
 

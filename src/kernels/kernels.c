@@ -16,6 +16,7 @@ static void fill(nori__cpu_level level, nori__kernels *k)
     nori__base_vector(k);
     nori__base_window(k);
     nori__base_move(k);
+    nori__base_product8(k);
     nori__base_block(k);
 #ifdef NORI__X86
     if (level >= NORI__CPU_AVX2) {
@@ -25,9 +26,11 @@ static void fill(nori__cpu_level level, nori__kernels *k)
         nori__avx2_vector(k);
         nori__avx2_window(k);
         nori__avx2_move(k);
+        nori__avx2_product8(k);
         nori__avx2_block(k);
     }
     if (level >= NORI__CPU_AVX512) {
+        nori__avx512_product8(k);
         nori__avx512_unary(k);
         nori__avx512_block(k);
     }

@@ -14,6 +14,9 @@
 #define NORI__MR_MAX 16
 #define NORI__NR_MAX 64
 #define NORI__BLOCK_MAX 16
+#define NORI__U8_LINES_MAX 12
+/* Output channels a block of packed 8-bit weights. */
+#define NORI__U8_BLOCK 16
 
 /* What happens to a tile's sums on their way to c. */
 typedef struct nori__f32_finish {
@@ -34,6 +37,25 @@ typedef struct nori__block_finish {
     float low, high;
     size_t step;       /* tiles: floats between pixels of y and add; 0: they are neighbours */
 } nori__block_finish;
+
+/* Sixteen output channels of signed 8-bit weights; see u8_tile. */
+typedef struct nori__u8_block {
+    const int8_t *w;    /* [terms][quads][16][4] */
+    const int8_t *rest; /* [rests][16][4]: added to the weights of single quads */
+    const uint32_t *at; /* the quads of rests: [rests][2], term and number in it */
+    size_t rests;
+} nori__u8_block;
+
+/* What becomes of sums of bytes times weights. start, scale, shift hold whole blocks. */
+typedef struct nori__u8_finish {
+    enum { NORI__U8_SUMS, NORI__U8_BYTES, NORI__U8_FLOATS } form;
+    const int32_t *start;     /* what sums start from, one a channel */
+    const float *scale;       /* one a channel */
+    const float *shift;       /* FLOATS: added at last, one a channel, or NULL */
+    float low, high;          /* BYTES: sum * scale is limited to these (whole numbers), */
+    int32_t zero;             /* rounded half to even, and this is added */
+    size_t channels;          /* that are stored; at most those of the blocks */
+} nori__u8_finish;
 
 /* A window over a plane of pixels, each a vector of channels; [0] is height, [1] width. */
 typedef struct nori__block_window {
@@ -138,6 +160,28 @@ typedef struct nori__kernels {
     void (*dequantize)(size_t n, const void *in, bool is_signed, int32_t zero, float scale,
                        float *y); /* (in - zero) * scale */
 
+    /* ---- products of bytes (base_product8.c) ----
+     * Lines of unsigned bytes (pixels of a convolution, rows of a matrix) by blocks of 16 channels.
+     * Term t of line i is 4 * quads bytes at x[i] + offset[t]; sums wrap modulo 2^32:
+     * y[i][c] = finish(start[c] + sum over terms, quads, 4 bytes of x * (w + rest)).
+     * lines <= u8_lines, blocks <= u8_blocks; y has ldy elements a line. */
+    size_t u8_lines, u8_blocks;
+    /* The sums of two neighbouring weights of one sign (0 and 1, 2 and 3 of a quad) must not exceed
+     * 128, in w and in each rest: the level adds pairs of products in 16 bits, which saturate. */
+    bool u8_pairs;
+    void (*u8_tile)(size_t lines, size_t blocks, size_t terms, size_t quads, const int64_t *offset,
+                    const uint8_t *const *x, const nori__u8_block *w, void *y, size_t ldy,
+                    const nori__u8_finish *finish);
+    /* Each channel by its own weights: y[i][c] = finish(start[c] + sum over taps of
+     * x[i * step + offset[t] + c] * w[c][t]), lines of a row. Weights: blocks of u8_deep channels,
+     * [blocks][ceil(taps / 2)][u8_deep][2] (an odd tap's partner 0); u8_deep_order[i] is the channel
+     * of a block at place i. x needs slack to whole blocks of channels; start, scale have them. */
+    size_t u8_deep;
+    const uint8_t *u8_deep_order;
+    void (*u8_depthwise)(size_t lines, size_t taps, const int64_t *offset, const uint8_t *x,
+                         size_t step, const int16_t *w, void *y, size_t ldy,
+                         const nori__u8_finish *finish);
+
     /* ---- rows of floats (base_vector.c, base_unary.c) ---- */
     void (*f32_unary[NORI__U_COUNT])(size_t n, const float *x, float *y, const float *p);
     /* y[i] = a[i * a_step] op b[i * b_step]; steps are 0 or 1. y may be a or b. */
@@ -213,6 +257,9 @@ typedef struct nori__kernels {
     /* Half floats to float and back, to nearest, ties to even; NaN stays NaN. */
     void (*f16_to_f32)(size_t n, const uint16_t *x, float *y);
     void (*f32_to_f16)(size_t n, const float *x, uint16_t *y);
+    /* The same for bytes, each xor flip. */
+    void (*x8_transpose)(size_t rows, size_t cols, const uint8_t *in, size_t in_step, uint8_t *out,
+                         size_t out_step, uint8_t flip);
     void (*x32_transpose)(size_t rows, size_t cols, const uint32_t *in, size_t in_step,
                           uint32_t *out, size_t out_step);
 } nori__kernels;

@@ -3,6 +3,7 @@ nori_sources(
     base_gemm.c
     base_int8.c
     base_move.c
+    base_product8.c
     base_unary.c
     base_vector.c
     base_window.c

@@ -45,6 +45,73 @@ static void x32_transpose(size_t rows, size_t cols, const uint32_t *in, size_t i
     }
 }
 
+/* 16 x 16 bytes, of which the first rows and columns are read and written. */
+static inline __attribute__((always_inline)) void turn8(size_t rows, size_t cols,
+                                                        const uint8_t *in, size_t in_step,
+                                                        uint8_t *out, size_t out_step,
+                                                        __m128i flip)
+{
+    __m128i a[16], b[16];
+    uint8_t some[16] = {0};
+    for (size_t i = 0; i < 16; i++) {
+        const uint8_t *row = in + (i < rows ? i : rows - 1) * in_step;
+        if (cols < 16) {
+            memcpy(some, row, cols);
+            row = some;
+        }
+        a[i] = _mm_xor_si128(_mm_loadu_si128((const __m128i *)row), flip);
+    }
+    /* Four times: lines i and i + 8 woven into lines 2 i and 2 i + 1. */
+    for (size_t i = 0; i < 8; i++) {
+        b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + 8]);
+        b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + 8]);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        a[2 * i] = _mm_unpacklo_epi8(b[i], b[i + 8]);
+        a[2 * i + 1] = _mm_unpackhi_epi8(b[i], b[i + 8]);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + 8]);
+        b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + 8]);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        a[2 * i] = _mm_unpacklo_epi8(b[i], b[i + 8]);
+        a[2 * i + 1] = _mm_unpackhi_epi8(b[i], b[i + 8]);
+    }
+    for (size_t i = 0; i < cols; i++) {
+        if (rows >= 16) {
+            _mm_storeu_si128((__m128i *)(out + i * out_step), a[i]);
+        } else {
+            _mm_storeu_si128((__m128i *)some, a[i]);
+            memcpy(out + i * out_step, some, rows);
+        }
+    }
+}
+
+static void x8_transpose(size_t rows, size_t cols, const uint8_t *in, size_t in_step, uint8_t *out,
+                         size_t out_step, uint8_t flip)
+{
+    __m128i f = _mm_set1_epi8((char)flip);
+    for (size_t c = 0; c < cols; c += 16) {
+        for (size_t r = 0; r < rows; r += 16) {
+            size_t nr = rows - r < 16 ? rows - r : 16, nc = cols - c < 16 ? cols - c : 16;
+            const uint8_t *from = in + r * in_step + c;
+            uint8_t *to = out + c * out_step + r;
+            if (nr == 16 && nc == 16) {
+                turn8(16, 16, from, in_step, to, out_step, f);
+            } else if (nr > 3) {
+                turn8(nr, nc, from, in_step, to, out_step, f);
+            } else {
+                for (size_t i = 0; i < nr; i++) {
+                    for (size_t j = 0; j < nc; j++) {
+                        to[j * out_step + i] = from[i * in_step + j] ^ flip;
+                    }
+                }
+            }
+        }
+    }
+}
+
 static void f16_to_f32(size_t n, const uint16_t *x, float *y)
 {
     size_t i = 0;
@@ -73,5 +140,6 @@ void nori__avx2_move(nori__kernels *k)
 {
     k->f16_to_f32 = f16_to_f32;
     k->f32_to_f16 = f32_to_f16;
+    k->x8_transpose = x8_transpose;
     k->x32_transpose = x32_transpose;
 }

@@ -3,6 +3,7 @@ set(avx2
     avx2_gemm.c
     avx2_int8.c
     avx2_move.c
+    avx2_product8.c
     avx2_unary.c
     avx2_vector.c
     avx2_window.c
@@ -11,6 +12,7 @@ nori_sources(${avx2})
 nori_isa_flags(avx2 ${avx2})
 set(avx512
     avx512_block.c
+    avx512_product8.c
     avx512_unary.c
 )
 nori_sources(${avx512})

@@ -30,5 +30,9 @@ nori_sources(
     half_islands.c
     patches.c
     product.c
+    qconv_pack.c
+    qconv_run.c
+    qlines.c
+    qpack.c
     sproduct.c
 )

@@ -1,0 +1,177 @@
+/* avx512_product8.c: lines of bytes by blocks of 16 channels of 8-bit weights with AVX-512 VNNI: four
+ * products a lane in one instruction, nothing saturates. A tile is up to twelve lines by two blocks:
+ * 24 vectors of sums. */
+#include "kernels/internal.h"
+
+#include <immintrin.h>
+
+#define LINES 12
+#define N NORI__U8_BLOCK
+#define ALWAYS static inline __attribute__((always_inline))
+
+ALWAYS __m512i four(const uint8_t *p)
+{
+    int32_t v;
+    memcpy(&v, p, sizeof(v));
+    return _mm512_set1_epi32(v);
+}
+
+ALWAYS void put(__m512i s, size_t c, size_t line, void *y, size_t ldy, const nori__u8_finish *f)
+{
+    size_t n = f->channels - c, at = line * ldy + c;
+    __mmask16 m = n < N ? (__mmask16)((1u << n) - 1) : 0xffff;
+    if (f->form == NORI__U8_SUMS) {
+        _mm512_mask_storeu_epi32((int32_t *)y + at, m, s);
+        return;
+    }
+    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(s), _mm512_loadu_ps(f->scale + c));
+    if (f->form == NORI__U8_FLOATS) {
+        v = f->shift ? _mm512_add_ps(v, _mm512_loadu_ps(f->shift + c)) : v;
+        _mm512_mask_storeu_ps((float *)y + at, m, v);
+        return;
+    }
+    v = _mm512_max_ps(v, _mm512_set1_ps(f->low)); /* NaN: the lowest */
+    v = _mm512_min_ps(v, _mm512_set1_ps(f->high));
+    __m512i r = _mm512_add_epi32(_mm512_cvtps_epi32(v), _mm512_set1_epi32(f->zero));
+    _mm512_mask_cvtepi32_storeu_epi8((uint8_t *)y + at, m, r);
+}
+
+/* The rest of one block's weights. */
+ALWAYS void add_rest(const size_t lines, const size_t b, __m512i s[LINES][2],
+                     const int64_t *offset, const uint8_t *const *x, const nori__u8_block *block)
+{
+    const int8_t *w = block->rest;
+    for (size_t e = 0; e < block->rests; e++, w += 4 * N) {
+        int64_t at = offset[block->at[2 * e]] + 4 * (int64_t)block->at[2 * e + 1];
+        __m512i v = _mm512_loadu_si512(w);
+        for (size_t i = 0; i < lines; i++) {
+            s[i][b] = _mm512_dpbusd_epi32(s[i][b], four(x[i] + at), v);
+        }
+    }
+}
+
+/* lines and blocks are constants where this is inlined. */
+ALWAYS void tile(const size_t lines, const size_t blocks, size_t terms, size_t quads,
+                 const int64_t *offset, const uint8_t *const *x, const nori__u8_block *block,
+                 void *y, size_t ldy, const nori__u8_finish *f)
+{
+    __m512i s[LINES][2];
+    for (size_t i = 0; i < lines; i++) {
+        for (size_t b = 0; b < blocks; b++) {
+            s[i][b] = _mm512_loadu_si512(f->start + b * N);
+        }
+    }
+    const int8_t *w = block[0].w;
+    size_t next = blocks > 1 ? (size_t)(block[1].w - block[0].w) : 0;
+    for (size_t t = 0; t < terms; t++) {
+        const uint8_t *p[LINES];
+        for (size_t i = 0; i < lines; i++) {
+            p[i] = x[i] + offset[t];
+        }
+        for (size_t q = 0; q < quads; q++, w += 4 * N) {
+            __m512i w0 = _mm512_loadu_si512(w), w1 = _mm512_loadu_si512(w + next);
+            for (size_t i = 0; i < lines; i++) {
+                __m512i v = four(p[i] + 4 * q);
+                s[i][0] = _mm512_dpbusd_epi32(s[i][0], v, w0);
+                if (blocks > 1) {
+                    s[i][1] = _mm512_dpbusd_epi32(s[i][1], v, w1);
+                }
+            }
+        }
+    }
+    for (size_t b = 0; b < blocks; b++) {
+        if (block[b].rests > 0) {
+            add_rest(lines, b, s, offset, x, &block[b]);
+        }
+    }
+    for (size_t i = 0; i < lines; i++) {
+        for (size_t b = 0; b < blocks; b++) {
+            put(s[i][b], b * N, i, y, ldy, f);
+        }
+    }
+}
+
+#define TILE(lines)                                                                                \
+    case 2 * (lines):                                                                              \
+        tile(lines, 1, terms, quads, offset, x, w, y, ldy, f);                                     \
+        break;                                                                                     \
+    case 2 * (lines) + 1:                                                                          \
+        tile(lines, 2, terms, quads, offset, x, w, y, ldy, f);                                     \
+        break;
+
+static void u8_tile(size_t lines, size_t blocks, size_t terms, size_t quads, const int64_t *offset,
+                    const uint8_t *const *x, const nori__u8_block *w, void *y, size_t ldy,
+                    const nori__u8_finish *f)
+{
+    switch (2 * lines + blocks - 1) {
+        TILE(1)
+        TILE(2)
+        TILE(3)
+        TILE(4)
+        TILE(5)
+        TILE(6)
+        TILE(7)
+        TILE(8)
+        TILE(9)
+        TILE(10)
+        TILE(11)
+        TILE(12)
+    default: break;
+    }
+}
+
+/* ---- depthwise ---- */
+
+#define DEEP 32
+
+/* Pairs of taps as 16-bit values side by side. Weaving leaves channels 0-3, 8-11, 16-19, 24-27 in one
+ * vector and the others in the second: so lie the weights, and sums are put in order at last. */
+static const uint8_t order[DEEP] = {0, 1, 2, 3, 8,  9,  10, 11, 16, 17, 18, 19, 24, 25, 26, 27,
+                                    4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31};
+
+ALWAYS __m512i thirty_two(const uint8_t *p)
+{
+    return _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
+static void u8_depthwise(size_t lines, size_t taps, const int64_t *offset, const uint8_t *x,
+                         size_t step, const int16_t *w, void *y, size_t ldy,
+                         const nori__u8_finish *f)
+{
+    const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+    const __m512i high =
+        _mm512_setr_epi32(8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
+    size_t pairs = (taps + 1) / 2;
+    for (size_t c = 0; c < f->channels; c += DEEP, w += pairs * DEEP * 2) {
+        bool both = f->channels - c > N;
+        __m512i start0 = _mm512_loadu_si512(f->start + c), start1 = _mm512_loadu_si512(f->start + c + N);
+        for (size_t i = 0; i < lines; i++) {
+            const uint8_t *p = x + i * step + c;
+            __m512i s0 = _mm512_setzero_si512(), s1 = s0;
+            for (size_t t = 0; t < pairs; t++) {
+                __m512i a = thirty_two(p + offset[2 * t]);
+                __m512i b = 2 * t + 1 < taps ? thirty_two(p + offset[2 * t + 1]) : a;
+                const int16_t *v = w + t * DEEP * 2;
+                s0 = _mm512_dpwssd_epi32(s0, _mm512_unpacklo_epi16(a, b), _mm512_loadu_si512(v));
+                s1 = _mm512_dpwssd_epi32(s1, _mm512_unpackhi_epi16(a, b),
+                                         _mm512_loadu_si512(v + DEEP));
+            }
+            put(_mm512_add_epi32(start0, _mm512_permutex2var_epi32(s0, low, s1)), c, i, y, ldy, f);
+            if (both) {
+                put(_mm512_add_epi32(start1, _mm512_permutex2var_epi32(s0, high, s1)), c + N, i, y,
+                    ldy, f);
+            }
+        }
+    }
+}
+
+void nori__avx512_product8(nori__kernels *k)
+{
+    k->u8_lines = LINES;
+    k->u8_blocks = 2;
+    k->u8_pairs = false;
+    k->u8_tile = u8_tile;
+    k->u8_deep = DEEP;
+    k->u8_deep_order = order;
+    k->u8_depthwise = u8_depthwise;
+}
