@@ -15,7 +15,8 @@ static const cli_option options[] = {
     {"--packed", NULL, "weights alone, in blocks: products as com.microsoft MatMulNBits"},
     {"--per-tensor", NULL, "one scale a weight, not one an output channel"},
     {"--symmetric", NULL, "activations with zero point 0 (unsigned types: the middle)"},
-    {"--method", "WORD", "ranges by minmax (default), percentile, entropy or mse"},
+    {"--calibration", "FILE", "ranges from a file of `nori calibrate`; --data then measures only"},
+    {"--method", "WORD", "ranges by minmax (default), percentile, entropy, mse or average"},
     {"--percentile", "P", "of that method (default 99.99)"},
     {"--exclude", "NAME", "node (also NAME*) or operator that stays float; may be repeated"},
     {"--nodes", NULL, "show every node and why it is as it is"},
@@ -47,7 +48,7 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
     static const char *const weights[] = {"int8", "uint8", "int4", "uint4", NULL};
     static const nori_type weight_types[] = {NORI_INT8, NORI_UINT8, NORI_INT4, NORI_UINT4};
     static const char *const kinds[] = {"static", "dynamic", "weights", NULL};
-    static const char *const methods[] = {"minmax", "percentile", "entropy", "mse", NULL};
+    static const char *const methods[] = {"minmax", "percentile", "entropy", "mse", "average", NULL};
     int activation = 0, weight = 0, method = 0, kind = 0;
     long threads, block;
     nori_quantize_options_default(o);
@@ -73,7 +74,7 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
         method = NORI_RANGE_PERCENTILE;
     }
     static const char *const of_static[] = {"--activations", "--symmetric", "--method",
-                                            "--percentile"};
+                                            "--percentile", "--calibration"};
     for (size_t i = 0; kind != NORI_QUANTIZE_STATIC && i < sizeof(of_static) / sizeof(of_static[0]);
          i++) {
         if (cli_has(args, of_static[i])) {
@@ -112,14 +113,16 @@ static int check_exclude(const cli_args *args, const nori_model *model)
 {
     const char *what;
     for (int i = 0; (what = cli_nth(args, "--exclude", i)) != NULL; i++) {
-        const nori_node *n = nori_graph_first(nori_model_graph(model));
-        while (n && !excludes(what, n)) {
-            n = nori_node_next(n);
+        size_t nodes = 0, matched = 0;
+        for (const nori_node *n = nori_graph_first(nori_model_graph(model)); n;
+             n = nori_node_next(n)) {
+            nodes++;
+            matched += excludes(what, n);
         }
-        if (!n) {
-            return cli_usage(args, "--exclude %s: the main graph has no such node or operator; `nori "
+        if (matched == 0) {
+            return cli_usage(args, "--exclude %s matched 0 of %zu nodes, by name or by operator; `nori "
                                    "inspect --nodes` lists them",
-                             what);
+                             what, nodes);
         }
     }
     return EXIT_YES;
@@ -209,6 +212,9 @@ static void print_text(const cli_args *args, const nori_quantize_report *r, cons
     cli_bytes_text(s.weight_bytes_before, before, sizeof(before));
     cli_bytes_text(s.weight_bytes_after, after, sizeof(after));
     decibel(s.output_sqnr, sqnr, sizeof(sqnr));
+    if (cli_has(args, "--calibration")) {
+        printf("ranges      from %zu samples\n", s.calibrated);
+    }
     if (s.samples > 0) {
         printf("samples     %zu\n", s.samples);
     }
@@ -254,6 +260,7 @@ static void print_json(const nori_quantize_report *r, const char *output)
     cli_json_begin(&j, stdout);
     cli_json_string(&j, "output", output);
     cli_json_uint(&j, "samples", s.samples);
+    cli_json_uint(&j, "calibrated", s.calibrated);
     cli_json_uint(&j, "weight_bytes_before", s.weight_bytes_before);
     cli_json_uint(&j, "weight_bytes_after", s.weight_bytes_after);
     cli_json_number(&j, "output_sqnr", s.output_sqnr, 6);
@@ -298,6 +305,7 @@ static int run(cli_args *args)
     nori_model *model = NULL, *made = NULL;
     nori_quantize_report *report = NULL;
     cli_samples *samples = NULL;
+    nori_calibration *calibration = NULL;
     nori_error err = {0};
     if (args->count != 1 || !output) {
         return cli_usage(args, "a model and --output FILE were expected");
@@ -307,11 +315,17 @@ static int run(cli_args *args)
     }
     int code = cli_load(args, &model);
     code = code == EXIT_YES ? check_exclude(args, model) : code;
+    const char *ranges = cli_value(args, "--calibration");
+    if (code == EXIT_YES && ranges &&
+        nori_calibration_read(args->env, ranges, &calibration, &err) != NORI_OK) {
+        code = cli_fail(args, &err);
+    }
     bool given = cli_has(args, "--data") || cli_has(args, "--random");
-    if (code == EXIT_YES && (given || o.kind == NORI_QUANTIZE_STATIC)) {
+    if (code == EXIT_YES && (given || (o.kind == NORI_QUANTIZE_STATIC && !calibration))) {
         code = cli_samples_open(args, model, &samples);
     }
     if (code == EXIT_YES) {
+        o.calibration = calibration;
         o.sample = samples ? cli_samples_get : NULL;
         o.sample_user = samples;
         o.progress = progress;
@@ -337,6 +351,7 @@ static int run(cli_args *args)
     nori_quantize_report_free(report);
     nori_model_free(made);
     cli_samples_close(samples);
+    nori_calibration_free(calibration);
     nori_model_free(model);
     return code;
 }

@@ -31,6 +31,7 @@ int cli_fit_scalar(const cli_args *args, const nori_value_info *info, nori_tenso
 int cli_picture(const cli_args *args, const char *path, const nori_value_info *info,
                 nori_tensor **tensor);
 bool cli_is_picture(const char *path);
+int cli_picture_channels(const nori_value_info *info); /* 1 or 3; 0: pictures do not fit it */
 
 /* How pictures become numbers: (v * scale - mean) / std. */
 typedef struct picture_options {

@@ -239,6 +239,13 @@ static bool layout(const nori_value_info *info, int64_t *c, int64_t *h, int64_t 
     return *c == 1 || *c == 3;
 }
 
+int cli_picture_channels(const nori_value_info *info)
+{
+    int64_t c, h, w;
+    bool last;
+    return layout(info, &c, &h, &w, &last) ? (int)c : 0;
+}
+
 int cli_picture(const cli_args *args, const char *path, const nori_value_info *info,
                 nori_tensor **tensor)
 {

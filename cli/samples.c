@@ -6,56 +6,54 @@
 #include <string.h>
 #include <sys/stat.h>
 
-typedef enum kind { ONE_FILE, ROW_OF_ARRAY, TEST_SET, RANDOM } kind;
+#include "sample_source.h"
 
-typedef struct entry {
-    kind kind;
-    char *path;
-    size_t row; /* of ROW_OF_ARRAY; seed of RANDOM */
-} entry;
+#define PATH_SIZE 4096
 
 struct cli_samples {
-    cli_args *args;
-    const nori_model *model;
-    entry *entries;
-    size_t count, room, most;
-    int code; /* of a sample that failed with a message of its own */
-    char *open_path; /* the array kept open */
-    nori_tensor *open_array;
+    source_reader reader;
+    source *sources;
+    size_t count, room;
+    size_t found, most; /* samples */
+    size_t part, parts;
+    bool pictures, bytes; /* what options of pictures can do something to */
 };
 
 /* ---- finding ---- */
 
-static char *copy_of(const char *text)
+static int no_memory(const cli_samples *s)
 {
-    size_t n = strlen(text) + 1;
-    char *copy = malloc(n);
-    if (copy) {
-        memcpy(copy, text, n);
-    }
-    return copy;
+    return cli_fail_text(s->reader.args, NORI_ERROR_MEMORY, "out of memory");
 }
 
-static bool add(cli_samples *s, kind what, const char *path, size_t row)
+/* Room for another source; it counts once add_samples was called. */
+static source *next_source(cli_samples *s, source_kind kind, const char *path)
 {
-    if (s->count == s->most) {
-        return true;
-    }
     if (s->count == s->room) {
         size_t room = s->room ? s->room * 2 : 64;
-        entry *grown = realloc(s->entries, room * sizeof(*grown));
+        source *grown = realloc(s->sources, room * sizeof(*grown));
         if (!grown) {
-            return false;
+            return NULL;
         }
-        s->entries = grown;
+        s->sources = grown;
         s->room = room;
     }
-    char *copy = copy_of(path);
-    if (!copy) {
-        return false;
+    size_t size = strlen(path) + 1;
+    source *to = &s->sources[s->count];
+    *to = (source){.kind = kind, .path = malloc(size), .first = s->found, .count = 1};
+    if (!to->path) {
+        return NULL;
     }
-    s->entries[s->count++] = (entry){what, copy, row};
-    return true;
+    memcpy(to->path, path, size);
+    s->count++; /* its path is freed from now on */
+    return to;
+}
+
+static void add_samples(cli_samples *s, source *from)
+{
+    size_t left = s->most - s->found;
+    from->count = from->count < left ? from->count : left;
+    s->found += from->count;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -66,32 +64,66 @@ static bool ends_with(const char *text, const char *end)
 
 static bool is_sample(const char *name)
 {
-    return cli_is_picture(name) || ends_with(name, ".npy") || ends_with(name, ".pb") ||
-           ends_with(name, ".pb.gz") || ends_with(name, ".raw");
+    return cli_is_picture(name) || ends_with(name, ".npy") || ends_with(name, ".npz") ||
+           ends_with(name, ".pb") || ends_with(name, ".pb.gz") || ends_with(name, ".raw");
+}
+
+static int add_single(cli_samples *s, source_kind kind, const char *path)
+{
+    if (s->found == s->most) {
+        return EXIT_YES;
+    }
+    source *from = next_source(s, kind, path);
+    if (!from) {
+        return no_memory(s);
+    }
+    s->pictures |= kind == SOURCE_FILE && cli_is_picture(path);
+    add_samples(s, from);
+    return EXIT_YES;
+}
+
+/* A file of any kind. whole: one of many, as those of a folder are. */
+static int add_file(cli_samples *s, const char *path, bool whole)
+{
+    bool archive = ends_with(path, ".npz"), array = ends_with(path, ".npy");
+    if (s->found == s->most || (!archive && !array)) {
+        return add_single(s, SOURCE_FILE, path);
+    }
+    source *from = next_source(s, archive ? SOURCE_ARCHIVE : SOURCE_ARRAY, path);
+    if (!from) {
+        return no_memory(s);
+    }
+    from->whole = whole;
+    int code = archive ? cli_source_archive(&s->reader, from, &s->bytes)
+                       : cli_source_array(&s->reader, from, &s->bytes);
+    add_samples(s, from);
+    return code;
 }
 
 /* In the order of names, so that a folder gives the same samples everywhere. */
 static int add_folder(cli_samples *s, const char *path)
 {
     struct dirent **names = NULL;
-    int n = scandir(path, &names, NULL, alphasort);
-    bool ok = n >= 0, sets = false;
-    char full[4096];
-    for (int pass = 0; ok && pass < 2; pass++) { /* folders of a set first; else single files */
-        for (int i = 0; ok && i < n && (pass == 0 || !sets); i++) {
+    int n = scandir(path, &names, NULL, alphasort), code = EXIT_YES;
+    bool sets = false;
+    char full[PATH_SIZE];
+    if (n < 0) {
+        return cli_fail_text(s->reader.args, NORI_ERROR_IO, "%s cannot be read", path);
+    }
+    for (int pass = 0; code == EXIT_YES && pass < 2; pass++) { /* folders of a set first */
+        for (int i = 0; code == EXIT_YES && i < n && (pass == 0 || !sets); i++) {
             const char *name = names[i]->d_name;
             bool set = strncmp(name, "test_data_set_", 14) == 0;
             snprintf(full, sizeof(full), "%s/%s", path, name);
             if (pass == 0 && set) {
                 sets = true;
-                ok = add(s, TEST_SET, full, 0);
+                code = add_single(s, SOURCE_SET, full);
             } else if (pass == 1 && strncmp(name, "output_", 7) != 0 && is_sample(name)) {
-                bool member = strncmp(name, "input_", 6) == 0;
-                if (member) { /* the folder is one set itself */
-                    ok = add(s, TEST_SET, path, 0);
+                if (strncmp(name, "input_", 6) == 0) { /* the folder is one set itself */
+                    code = add_single(s, SOURCE_SET, path);
                     break;
                 }
-                ok = add(s, ONE_FILE, full, 0);
+                code = add_file(s, full, true);
             }
         }
     }
@@ -99,29 +131,123 @@ static int add_folder(cli_samples *s, const char *path)
         free(names[i]);
     }
     free(names);
-    return ok ? EXIT_YES : cli_fail_text(s->args, NORI_ERROR_IO, "%s cannot be read", path);
+    return code;
 }
 
-/* An array of one rank more than a sample, or of the same rank with many along axis 0. */
-static int add_array(cli_samples *s, const char *path)
+static int add_path(cli_samples *s, const char *path, bool whole);
+
+/* A path a line, from the list's folder where it is not absolute; "#" begins a remark. */
+static int add_list(cli_samples *s, const char *path)
 {
-    const nori_value_info *in = nori_model_input(s->model, 0);
     nori_error err = {0};
-    nori_tensor *t = NULL;
-    if (nori_tensor_read(NULL, path, &t, &err) != NORI_OK) {
-        return cli_fail(s->args, &err);
+    FILE *f = cli_open(path, false, &err);
+    char line[PATH_SIZE], full[2 * PATH_SIZE];
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash - path) + 1 : 0, code = EXIT_YES;
+    if (!f) {
+        return cli_fail(s->reader.args, &err);
     }
-    int rank = nori_tensor_rank(t);
-    const int64_t *dims = nori_tensor_dims(t);
-    bool batched = rank == in->rank && rank > 0 && in->dims[0] <= 1; /* dynamic or 1 */
-    bool stacked = rank == in->rank + 1 || (rank == in->rank - 1 && rank > 0);
-    size_t rows = (batched || stacked) && rank > 0 ? (size_t)dims[0] : 1;
-    bool ok = true;
-    for (size_t i = 0; ok && i < rows && s->count < s->most; i++) {
-        ok = add(s, rows > 1 ? ROW_OF_ARRAY : ONE_FILE, path, i);
+    for (size_t number = 1; code == EXIT_YES && fgets(line, sizeof(line), f); number++) {
+        size_t n = strlen(line);
+        if (n + 1 == sizeof(line)) {
+            code = cli_fail_text(s->reader.args, NORI_ERROR_DATA, "%s: line %zu is too long", path,
+                                 number);
+            break;
+        }
+        while (n > 0 && strchr("\r\n\t ", line[n - 1])) {
+            line[--n] = 0;
+        }
+        if (n == 0 || line[0] == '#') {
+            continue;
+        }
+        snprintf(full, sizeof(full), "%.*s%s", line[0] == '/' ? 0 : folder, path, line);
+        if (ends_with(full, ".txt")) {
+            code = cli_fail_text(s->reader.args, NORI_ERROR_DATA,
+                                 "%s: line %zu names another list; samples were expected", path,
+                                 number);
+        } else {
+            code = add_path(s, full, true);
+        }
     }
-    nori_tensor_free(t);
-    return ok ? EXIT_YES : cli_fail_text(s->args, NORI_ERROR_MEMORY, "out of memory");
+    fclose(f);
+    return code;
+}
+
+static int add_path(cli_samples *s, const char *path, bool whole)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        return cli_fail_text(s->reader.args, NORI_ERROR_IO, "%s cannot be found", path);
+    }
+    if (S_ISDIR(st.st_mode)) {
+        return add_folder(s, path);
+    }
+    return ends_with(path, ".txt") ? add_list(s, path) : add_file(s, path, whole);
+}
+
+/* ---- what was found ---- */
+
+/* An option that can do nothing is a mistake: of the data, or of the option. */
+static int check_options(const cli_samples *s)
+{
+    static const char *const of_pictures[] = {"--mean", "--std", "--bgr", "--range"};
+    for (size_t i = 0; i < sizeof(of_pictures) / sizeof(of_pictures[0]); i++) {
+        bool range = strcmp(of_pictures[i], "--range") == 0;
+        if (cli_has(s->reader.args, of_pictures[i]) && !s->pictures && !(range && s->bytes)) {
+            return cli_usage(s->reader.args, "%s is for pictures, and none of the samples is one%s",
+                             of_pictures[i],
+                             range ? "" : ": bring arrays into their range before they are saved");
+        }
+    }
+    const nori_value_info *in =
+        nori_model_input_count(s->reader.model) > 0 ? nori_model_input(s->reader.model, 0) : NULL;
+    if (cli_has(s->reader.args, "--bgr") && in && cli_picture_channels(in) == 1) {
+        return cli_usage(s->reader.args, "--bgr swaps channels, and input \"%s\" has one channel",
+                         in->name);
+    }
+    return EXIT_YES;
+}
+
+/* One file cannot feed several inputs. */
+static int check_inputs(const cli_samples *s)
+{
+    size_t needed = 0;
+    const nori_model *m = s->reader.model;
+    for (size_t i = 0; i < nori_model_input_count(m); i++) {
+        needed += !nori_model_input(m, i)->optional;
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        if (needed > 1 && (s->sources[i].kind == SOURCE_FILE || s->sources[i].kind == SOURCE_ARRAY)) {
+            return cli_usage(s->reader.args,
+                             "%s is for one input, and the model has %zu: give an .npz with an array "
+                             "for each, or folders with input_0.pb, input_1.pb ...",
+                             s->sources[i].path, needed);
+        }
+    }
+    return EXIT_YES;
+}
+
+static int find(cli_samples *s, long random)
+{
+    cli_args *args = s->reader.args;
+    int code = EXIT_YES;
+    for (int i = 0; code == EXIT_YES && cli_nth(args, "--data", i); i++) {
+        code = add_path(s, cli_nth(args, "--data", i), false);
+    }
+    if (code == EXIT_YES && s->found == 0 && random > 0) {
+        source *from = next_source(s, SOURCE_RANDOM, "");
+        if (!from) {
+            return no_memory(s);
+        }
+        from->count = (size_t)random;
+        add_samples(s, from);
+    }
+    if (code == EXIT_YES && s->found == 0) {
+        return cli_usage(args, "no samples: --data PATH names real inputs (a folder of pictures or "
+                               "tensor files, an .npy or .npz, a list), --random N makes some up");
+    }
+    code = code == EXIT_YES ? check_inputs(s) : code;
+    return code == EXIT_YES ? check_options(s) : code;
 }
 
 int cli_samples_open(cli_args *args, const nori_model *model, cli_samples **samples)
@@ -129,7 +255,8 @@ int cli_samples_open(cli_args *args, const nori_model *model, cli_samples **samp
     long most, random;
     picture_options pictures;
     *samples = NULL;
-    if (!cli_picture_options(args, &pictures) || !cli_number(args, "--samples", 1, 100000000, 1000, &most) ||
+    if (!cli_picture_options(args, &pictures) ||
+        !cli_number(args, "--samples", 1, 100000000, 1000, &most) ||
         !cli_number(args, "--random", 0, 1000000, 0, &random)) {
         return EXIT_USAGE;
     }
@@ -137,33 +264,9 @@ int cli_samples_open(cli_args *args, const nori_model *model, cli_samples **samp
     if (!s) {
         return cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
     }
-    *s = (cli_samples){.args = args, .model = model, .most = (size_t)most};
-    int code = EXIT_YES;
-    for (int i = 0; code == EXIT_YES && cli_nth(args, "--data", i); i++) {
-        const char *path = cli_nth(args, "--data", i);
-        struct stat st;
-        if (stat(path, &st) != 0) {
-            code = cli_fail_text(args, NORI_ERROR_IO, "%s cannot be found", path);
-        } else if (S_ISDIR(st.st_mode)) {
-            code = add_folder(s, path);
-        } else if (ends_with(path, ".npy")) {
-            code = add_array(s, path);
-        } else {
-            code = add(s, ONE_FILE, path, 0)
-                       ? EXIT_YES
-                       : cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
-        }
-    }
-    for (long i = 0; code == EXIT_YES && s->count == 0 && i < random; i++) {
-        add(s, RANDOM, "", (size_t)i + 1);
-        for (; i + 1 < random && s->count < s->most; i++) {
-            add(s, RANDOM, "", (size_t)i + 2);
-        }
-    }
-    if (code == EXIT_YES && s->count == 0) {
-        code = cli_usage(args, "no samples: --data PATH names real inputs (a folder of pictures or "
-                               "tensor files, an .npy), --random N makes some up");
-    }
+    *s = (cli_samples){
+        .reader = {.args = args, .model = model}, .most = (size_t)most, .parts = 1};
+    int code = find(s, random);
     if (code != EXIT_YES) {
         cli_samples_close(s);
         return code;
@@ -174,143 +277,43 @@ int cli_samples_open(cli_args *args, const nori_model *model, cli_samples **samp
 
 int cli_samples_code(const cli_samples *s)
 {
-    return s->code;
+    return s->reader.code;
 }
 
 size_t cli_samples_count(const cli_samples *s)
 {
-    return s->count;
+    return s->found > s->part ? (s->found - s->part - 1) / s->parts + 1 : 0;
+}
+
+void cli_samples_part(cli_samples *s, size_t part, size_t parts)
+{
+    s->part = part;
+    s->parts = parts;
 }
 
 void cli_samples_close(cli_samples *s)
 {
     for (size_t i = 0; s && i < s->count; i++) {
-        free(s->entries[i].path);
+        free(s->sources[i].path);
     }
     if (s) {
-        nori_tensor_free(s->open_array);
-        free(s->open_path);
-        free(s->entries);
+        cli_source_close(&s->reader);
+        free(s->sources);
         free(s);
     }
-}
-
-/* ---- reading ---- */
-
-static int bad(nori_error *err, nori_status status, const char *path, const char *what)
-{
-    err->status = status;
-    snprintf(err->message, sizeof(err->message), "%s: %s", path, what);
-    return -1;
-}
-
-/* uint8 pictures for a float input are scaled to 0..1, as pictures from files are. */
-static bool as_float(int rank, const int64_t *dims, const uint8_t *data, float unit,
-                     nori_tensor **out, nori_error *err)
-{
-    if (nori_tensor_create(NULL, NORI_FLOAT, rank, dims, out, err) != NORI_OK) {
-        return false;
-    }
-    float *to = nori_tensor_data(*out);
-    for (int64_t i = 0; i < nori_tensor_elements(*out); i++) {
-        to[i] = (float)data[i] * unit;
-    }
-    return true;
-}
-
-static int array_row(cli_samples *s, const entry *e, nori_tensor **out, nori_error *err)
-{
-    const nori_value_info *in = nori_model_input(s->model, 0);
-    if (!s->open_path || strcmp(s->open_path, e->path) != 0) {
-        nori_tensor_free(s->open_array);
-        free(s->open_path);
-        s->open_array = NULL;
-        s->open_path = copy_of(e->path);
-        if (!s->open_path) {
-            return bad(err, NORI_ERROR_MEMORY, e->path, "out of memory");
-        }
-        if (nori_tensor_read(NULL, e->path, &s->open_array, err) != NORI_OK) {
-            free(s->open_path);
-            s->open_path = NULL;
-            return -1;
-        }
-    }
-    const nori_tensor *t = s->open_array;
-    int64_t dims[NORI_MAX_RANK];
-    int rank = in->rank, from = nori_tensor_rank(t);
-    int lead = rank - (from - 1); /* axes of size 1 in front of a row's own */
-    if (lead < 0) {
-        return bad(err, NORI_ERROR_DATA, e->path, "its rows have more axes than the input");
-    }
-    for (int d = 0; d < rank; d++) {
-        dims[d] = d < lead ? 1 : nori_tensor_dims(t)[d - lead + 1];
-    }
-    size_t row = nori_tensor_bytes(t) / (size_t)nori_tensor_dims(t)[0];
-    const uint8_t *data = (const uint8_t *)nori_tensor_const_data(t) + row * e->row;
-    if (nori_tensor_type(t) == NORI_UINT8 && in->type == NORI_FLOAT) {
-        const char *range = cli_value(s->args, "--range");
-        return as_float(rank, dims, data, range && strcmp(range, "255") == 0 ? 1.0f : 1 / 255.0f,
-                        out, err)
-                   ? 1
-                   : -1;
-    }
-    if (nori_tensor_type(t) == NORI_STRING) { /* their bytes lie elsewhere: no memcpy */
-        size_t count = row / sizeof(nori_string);
-        const nori_string *strings = (const nori_string *)nori_tensor_const_data(t) + count * e->row;
-        return nori_tensor_strings(NULL, rank, dims, strings, count, out, err) == NORI_OK ? 1 : -1;
-    }
-    if (nori_tensor_create(NULL, nori_tensor_type(t), rank, dims, out, err) != NORI_OK) {
-        return -1;
-    }
-    memcpy(nori_tensor_data(*out), data, row);
-    return 1;
-}
-
-static int test_set(cli_samples *s, const entry *e, nori_tensor **inputs, nori_error *err)
-{
-    char path[4096];
-    for (size_t i = 0; i < nori_model_input_count(s->model); i++) {
-        struct stat st;
-        snprintf(path, sizeof(path), "%s/input_%zu.pb", e->path, i);
-        if (stat(path, &st) != 0) {
-            snprintf(path, sizeof(path), "%s/input_%zu.pb.gz", e->path, i);
-        }
-        if (stat(path, &st) != 0 && nori_model_input(s->model, i)->optional) {
-            continue;
-        }
-        if (nori_tensor_read(NULL, path, &inputs[i], err) != NORI_OK) {
-            return -1;
-        }
-    }
-    return 1;
 }
 
 int cli_samples_get(void *user, size_t index, nori_tensor **inputs, nori_error *err)
 {
     cli_samples *s = user;
-    if (index >= s->count) {
+    if (index >= cli_samples_count(s)) {
         return 0;
     }
-    const entry *e = &s->entries[index];
-    size_t n = nori_model_input_count(s->model);
-    int code = EXIT_YES;
-    switch (e->kind) {
-    case TEST_SET:
-        return test_set(s, e, inputs, err);
-    case ROW_OF_ARRAY:
-        return array_row(s, e, &inputs[0], err);
-    case ONE_FILE:
-        code = cli_read_input(s->args, e->path, nori_model_input(s->model, 0), &inputs[0]);
-        s->code = code;
-        return code == EXIT_YES ? 1 : bad(err, NORI_ERROR_DATA, e->path, "is no sample");
-    case RANDOM:
-        for (size_t i = 0; i < n && code == EXIT_YES; i++) {
-            const nori_value_info *info = nori_model_input(s->model, i);
-            code = info->optional ? EXIT_YES
-                                  : cli_random(s->args, info, e->row * 1000003u + i, &inputs[i]);
-        }
-        s->code = code;
-        return code == EXIT_YES ? 1 : bad(err, NORI_ERROR_DATA, "random input", "cannot be made");
+    index = s->part + index * s->parts;
+    size_t low = 0, high = s->count; /* the last source that begins at or before index */
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        *(s->sources[middle].first <= index ? &low : &high) = middle;
     }
-    return 0;
+    return cli_source_read(&s->reader, &s->sources[low], index - s->sources[low].first, inputs, err);
 }

@@ -67,6 +67,12 @@ NORI_API nori_status nori_tensor_read(nori_env *env, const char *path, nori_tens
  * (kind UNKNOWN: a tensor). A tensor in an .npy file where an optional is asked for becomes one. */
 NORI_API nori_status nori_value_read(nori_env *env, const char *path, nori_kind kind,
                                      nori_tensor **value, nori_error *error);
+/* Rows [first, first + count) along axis 0 of an .npy file, without reading the others; *rows: how
+ * many there are. count may be 0. Errors: as nori_tensor_read; UNSUPPORTED too where the file is no
+ * row-major array of numbers in .npy form (read it whole); ARGUMENT (rows it does not have). */
+NORI_API nori_status nori_tensor_read_rows(nori_env *env, const char *path, int64_t first,
+                                           int64_t count, nori_tensor **tensor, int64_t *rows,
+                                           nori_error *error);
 /* Writes .npy or .pb, by the path's ending; the file appears whole or not at all. Sequences,
  * optionals and maps need .pb. */
 NORI_API nori_status nori_tensor_write(const nori_tensor *tensor, const char *path,
@@ -337,11 +343,57 @@ NORI_API void nori_versus_free(nori_versus *versus);
 
 /* ---- quantizing: models ----------------------------------------------------------------- */
 
+/* What was seen of every float32 value of a model while samples ran: extremes, their sums over the
+ * samples, and a histogram, in memory that does not depend on how many samples there were. Equal
+ * samples give equal states, bit for bit, in any order and over any number of parts that are merged
+ * later. One thread at a time. */
+typedef struct nori_calibration nori_calibration;
+
+typedef struct nori_calibrate_options {
+    size_t size; /* sizeof, set by _default */
+    int threads; /* of the runs; 0: the environment's */
+    int (*sample)(void *user, size_t index, nori_tensor **inputs, nori_error *error);
+    void *sample_user; /* both as in nori_quantize_options */
+    void (*progress)(void *user, const char *phase, size_t done, size_t total); /* or NULL */
+    void *progress_user;
+} nori_calibrate_options;
+NORI_API void nori_calibrate_options_default(nori_calibrate_options *options);
+/* Runs the samples. No sample at all makes an empty one, good for merging into. Errors: ARGUMENT (no
+ * callback), what sample reports, and what running gives, with the sample's index. */
+NORI_API nori_status nori_calibrate(const nori_model *model, const nori_calibrate_options *options,
+                                    nori_calibration **calibration, nori_error *error);
+NORI_API void nori_calibration_free(nori_calibration *calibration);
+/* As if what from has seen had been seen by into as well. Errors: DATA (another model), MEMORY. */
+NORI_API nori_status nori_calibration_merge(nori_calibration *into, const nori_calibration *from,
+                                            nori_error *error);
+/* Files, and the same as bytes: uint8, rank 1. Equal states are equal bytes. What is read is not
+ * trusted. Errors: IO, FORMAT (no calibration, damaged), UNSUPPORTED (a newer format). */
+NORI_API nori_status nori_calibration_read(nori_env *env, const char *path,
+                                           nori_calibration **calibration, nori_error *error);
+NORI_API nori_status nori_calibration_write(nori_calibration *calibration, const char *path,
+                                            nori_error *error);
+NORI_API nori_status nori_calibration_decode(nori_env *env, const void *data, size_t size,
+                                             nori_calibration **calibration, nori_error *error);
+NORI_API nori_status nori_calibration_encode(nori_calibration *calibration, nori_tensor **bytes,
+                                             nori_error *error);
+NORI_API uint64_t nori_calibration_samples(const nori_calibration *calibration);
+/* Of one value, in the order of names; 0 past the last. */
+typedef struct nori_calibrated {
+    size_t size; /* sizeof, set by the caller */
+    const char *name;
+    double min, max;                 /* of the finite numbers; min > max: there were none */
+    double average_min, average_max; /* means over the tensors seen */
+    uint64_t count, nan, inf;        /* finite numbers, and the others */
+} nori_calibrated;
+NORI_API int nori_calibration_at(nori_calibration *calibration, size_t index,
+                                 nori_calibrated *value);
+
 typedef enum nori_range_method {
     NORI_RANGE_MINMAX,
     NORI_RANGE_PERCENTILE, /* all but a share of the numbers at either end */
     NORI_RANGE_ENTROPY,    /* least Kullback-Leibler divergence of the quantized histogram */
-    NORI_RANGE_MSE         /* least mean squared error */
+    NORI_RANGE_MSE,        /* least mean squared error */
+    NORI_RANGE_AVERAGE     /* means of every sample's least and greatest number */
 } nori_range_method;
 
 typedef enum nori_quantize_kind {
@@ -375,6 +427,9 @@ typedef struct nori_quantize_options {
     /* May be NULL: called now and then. total 0: not known. */
     void (*progress)(void *user, const char *phase, size_t done, size_t total);
     void *progress_user;
+    /* Static: ranges from here and not from samples, which then only measure. May be NULL. Must have
+     * been made with this model, else DATA. */
+    const nori_calibration *calibration;
 } nori_quantize_options;
 NORI_API void nori_quantize_options_default(nori_quantize_options *options);
 
@@ -421,6 +476,7 @@ typedef struct nori_quantize_summary {
     size_t samples, nodes, quantized_nodes;
     uint64_t weight_bytes_before, weight_bytes_after;
     double output_sqnr;
+    size_t calibrated; /* samples that the ranges come from, those of a calibration given included */
 } nori_quantize_summary;
 NORI_API void nori_quantize_report_summary(const nori_quantize_report *report,
                                            nori_quantize_summary *summary);

@@ -197,8 +197,18 @@ static nori_status check_size(nori_type type, size_t width, int rank, const int6
                                      have, need);
 }
 
-nori_status nori__npy_read(const nori_allocator *a, const uint8_t *data, size_t size,
-                           nori_tensor **tensor, nori_error *err)
+/* What a header says, checked against the bytes behind it. */
+typedef struct head {
+    nori_type type;
+    int rank;
+    int64_t dims[NORI_MAX_RANK];
+    size_t width; /* characters of a string */
+    bool turned;  /* column-major, where that makes a difference */
+    const uint8_t *data;
+    size_t size;
+} head;
+
+static nori_status read_head(const uint8_t *data, size_t size, head *h, nori_error *err)
 {
     size_t start = data[6] >= 2 ? 12 : 10, length = data[8] | (size_t)data[9] << 8;
     if (size < start) {
@@ -213,31 +223,60 @@ nori_status nori__npy_read(const nori_allocator *a, const uint8_t *data, size_t 
     }
     memcpy(header, data + start, length);
     header[length] = 0;
-    nori_type type = NORI_UNDEFINED;
-    int rank = 0;
-    int64_t dims[NORI_MAX_RANK];
-    size_t width, have = size - start - length;
-    NORI__TRY(read_descr(find_key(header, "descr"), &type, &width, err));
-    NORI__TRY(read_shape(find_key(header, "shape"), &rank, dims, err));
+    *h = (head){.data = data + start + length, .size = size - start - length};
+    NORI__TRY(read_descr(find_key(header, "descr"), &h->type, &h->width, err));
+    NORI__TRY(read_shape(find_key(header, "shape"), &h->rank, h->dims, err));
     const char *order = find_key(header, "fortran_order");
-    bool turned = order && strncmp(order, "True", 4) == 0 && rank > 1;
-    NORI__TRY(check_size(type, width, rank, dims, have, err));
-    NORI__TRY(nori__tensor_new(a, type, rank, dims, tensor, err));
+    h->turned = order && strncmp(order, "True", 4) == 0 && h->rank > 1;
+    return check_size(h->type, h->width, h->rank, h->dims, h->size, err);
+}
+
+nori_status nori__npy_read(const nori_allocator *a, const uint8_t *data, size_t size,
+                           nori_tensor **tensor, nori_error *err)
+{
+    head h;
+    NORI__TRY(read_head(data, size, &h, err));
+    NORI__TRY(nori__tensor_new(a, h.type, h.rank, h.dims, tensor, err));
     nori_status s = NORI_OK;
-    if (type == NORI_STRING && turned) {
+    if (h.type == NORI_STRING && h.turned) {
         s = nori__fail(err, NORI_ERROR_UNSUPPORTED, "the .npy file has strings in Fortran order");
-    } else if (type == NORI_STRING) {
-        s = read_strings(a, *tensor, data + start + length, width, err);
-    } else if (turned) {
-        from_fortran(*tensor, data + start + length);
-    } else if (have > 0) {
-        memcpy((*tensor)->data, data + start + length, have);
+    } else if (h.type == NORI_STRING) {
+        s = read_strings(a, *tensor, h.data, h.width, err);
+    } else if (h.turned) {
+        from_fortran(*tensor, h.data);
+    } else if (h.size > 0) {
+        memcpy((*tensor)->data, h.data, h.size);
     }
     if (s != NORI_OK) {
         nori_tensor_free(*tensor);
         *tensor = NULL;
     }
     return s;
+}
+
+nori_status nori__npy_rows(const nori_allocator *a, const uint8_t *data, size_t size, int64_t first,
+                           int64_t count, nori_tensor **tensor, int64_t *rows, nori_error *err)
+{
+    head h;
+    NORI__TRY(read_head(data, size, &h, err));
+    if (h.type == NORI_STRING || h.turned || h.rank == 0) {
+        return nori__fail(err, NORI_ERROR_UNSUPPORTED,
+                          "the .npy file cannot be read by rows: a row-major array of numbers was "
+                          "expected");
+    }
+    *rows = h.dims[0];
+    if (first < 0 || count < 0 || first > *rows || count > *rows - first) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT,
+                          "rows %lld to %lld were asked for, the .npy file has %lld",
+                          (long long)first, (long long)first + count, (long long)*rows);
+    }
+    size_t row = *rows > 0 ? h.size / (size_t)*rows : 0;
+    h.dims[0] = count;
+    NORI__TRY(nori__tensor_new(a, h.type, h.rank, h.dims, tensor, err));
+    if ((*tensor)->bytes > 0) {
+        memcpy((*tensor)->data, h.data + row * (size_t)first, (*tensor)->bytes);
+    }
+    return NORI_OK;
 }
 
 nori_status nori__npy_write(const nori_tensor *t, nori__text *out, nori_error *err)

@@ -126,6 +126,25 @@ nori_status nori_value_read(nori_env *env, const char *path, nori_kind kind, nor
     return s;
 }
 
+nori_status nori_tensor_read_rows(nori_env *env, const char *path, int64_t first, int64_t count,
+                                  nori_tensor **tensor, int64_t *rows, nori_error *err)
+{
+    nori__map_file file;
+    *tensor = NULL;
+    *rows = 0;
+    NORI__TRY(nori__map_open(path, &file, err));
+    nori_status s =
+        nori__is_npy(file.data, file.size)
+            ? nori__npy_rows(nori__env_allocator(env), file.data, file.size, first, count, tensor,
+                             rows, err)
+            : nori__fail(err, NORI_ERROR_UNSUPPORTED, "only .npy files can be read by rows");
+    nori__map_close(&file);
+    if (s != NORI_OK) {
+        nori__where(err, "%s", path);
+    }
+    return s;
+}
+
 nori_status nori_file_write(const char *path, const void *data, size_t size, nori_error *err)
 {
     nori__out_file *out = NULL;

@@ -8,27 +8,13 @@ typedef struct watcher {
     bool failed; /* out of memory */
 } watcher;
 
-static nori__observer *observer_of(nori__quantizer *q, const char *name)
-{
-    nori__observer *o = nori__map_get(&q->observers, name);
-    if (!o) {
-        char *copy = nori__arena_text(&q->arena, name);
-        o = nori__arena_alloc(&q->arena, sizeof(*o));
-        if (!copy || !o || !nori__map_put(&q->observers, copy, o)) {
-            return NULL;
-        }
-        nori__observer_init(o);
-    }
-    return o;
-}
-
 static void see(void *user, const char *name, const nori_tensor *t)
 {
     watcher *w = user;
     if (t->kind != NORI_KIND_TENSOR || t->type != NORI_FLOAT || w->failed) {
         return;
     }
-    nori__observer *o = observer_of(w->q, name);
+    nori__observer *o = nori__calibration_of(w->q->seen, name);
     if (!o) {
         w->failed = true;
         return;
@@ -117,7 +103,24 @@ static nori_status run_one(void *user, nori_tensor **inputs)
     return r->w.failed ? nori__no_memory(q->err) : NORI_OK;
 }
 
-nori_status nori__q_calibrate(nori__quantizer *q)
+/* What the caller has watched before, of this very model. */
+static nori_status take_given(nori__quantizer *q)
+{
+    const nori_calibration *c = q->options->calibration;
+    uint64_t graph = nori__graph_hash(nori__model_ir(q->model));
+    if (c->graph != graph) {
+        nori__fail(q->err, NORI_ERROR_DATA,
+                   "the calibration was made with another model: its graph is %016llx, this one's is "
+                   "%016llx",
+                   (unsigned long long)c->graph, (unsigned long long)graph);
+        nori__hint(q->err, "run nori calibrate on this file");
+        return NORI_ERROR_DATA;
+    }
+    q->seen = (nori_calibration *)(uintptr_t)c; /* only looked at from here on */
+    return NORI_OK;
+}
+
+static nori_status watch_samples(nori__quantizer *q)
 {
     runner r = {.q = q, .w = {.q = q}};
     nori_model *model = NULL;
@@ -136,11 +139,86 @@ nori_status nori__q_calibrate(nori__quantizer *q)
                                  sizeof(*r.in));
         s = r.outputs && r.in ? nori__q_each_sample(q, "ranges", run_one, &r) : nori__no_memory(q->err);
     }
-    if (s == NORI_OK && nori__q_summary(q->report)->samples == 0) {
-        s = nori__fail(q->err, NORI_ERROR_DATA, "there are no samples to find the ranges from");
-        nori__hint(q->err, "a few dozen real inputs are a good start");
-    }
     nori_session_free(r.session);
     nori_model_free(model);
     return s;
+}
+
+nori_status nori__q_calibrate(nori__quantizer *q)
+{
+    if (q->options->calibration) {
+        NORI__TRY(take_given(q));
+    } else {
+        NORI__TRY(nori__calibration_new(q->allocator, &q->seen, q->err));
+        q->seen->graph = nori__graph_hash(nori__model_ir(q->model));
+        NORI__TRY(watch_samples(q));
+        q->seen->samples = nori__q_summary(q->report)->samples;
+    }
+    nori__q_summary(q->report)->calibrated = (size_t)q->seen->samples;
+    if (q->seen->samples == 0) {
+        nori_status s = nori__fail(q->err, NORI_ERROR_DATA,
+                                   q->options->calibration
+                                       ? "the calibration holds no samples to find the ranges from"
+                                       : "there are no samples to find the ranges from");
+        nori__hint(q->err, "a few dozen real inputs are a good start");
+        return s;
+    }
+    return NORI_OK;
+}
+
+/* ---- calibrating alone ---- */
+
+void nori_calibrate_options_default(nori_calibrate_options *o)
+{
+    *o = (nori_calibrate_options){.size = sizeof(*o)};
+}
+
+/* The values of the graph as it is before it is quantized: folded, at its own operator set. A form
+ * that needs a newer one does not change what values are. */
+static nori_status calibrate(nori__quantizer *q)
+{
+    NORI__TRY(nori__ir_copy(nori__model_ir(q->model), &q->ir, q->err));
+    NORI__TRY(nori__q_prepare(q));
+    NORI__TRY(nori__calibration_new(q->allocator, &q->seen, q->err));
+    q->seen->graph = nori__graph_hash(nori__model_ir(q->model));
+    NORI__TRY(watch_samples(q));
+    q->seen->samples = nori__q_summary(q->report)->samples;
+    return NORI_OK;
+}
+
+nori_status nori_calibrate(const nori_model *model, const nori_calibrate_options *options,
+                           nori_calibration **calibration, nori_error *err)
+{
+    nori_calibrate_options o;
+    nori_quantize_options plain;
+    nori_error own = {0};
+    err = err ? err : &own;
+    nori_calibrate_options_default(&o);
+    memcpy(&o, options, options->size < sizeof(o) ? options->size : sizeof(o));
+    *calibration = NULL;
+    if (!o.sample) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT, "samples were expected");
+    }
+    nori_quantize_options_default(&plain);
+    plain.sample = o.sample;
+    plain.sample_user = o.sample_user;
+    plain.progress = o.progress;
+    plain.progress_user = o.progress_user;
+    plain.threads = o.threads;
+    nori__quantizer q = {.options = &plain,
+                         .model = model,
+                         .allocator = model->source->allocator,
+                         .err = err};
+    nori__arena_init(&q.arena, q.allocator);
+    q.report = nori__q_report_new(q.allocator);
+    nori_status s = q.report ? calibrate(&q) : nori__no_memory(err);
+    nori__ir_free(q.ir);
+    nori__arena_free(&q.arena);
+    nori_quantize_report_free(q.report);
+    if (s != NORI_OK) {
+        nori_calibration_free(q.seen);
+        return s;
+    }
+    *calibration = q.seen;
+    return NORI_OK;
 }

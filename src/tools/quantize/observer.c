@@ -3,15 +3,12 @@
 
 #include "tools/quantize/quantize.h"
 
-/* Below the least float32: a value that is always zero never asks for more. */
-#define LEAST_EXPONENT (-170)
-
 void nori__observer_init(nori__observer *o)
 {
     memset(o, 0, sizeof(*o));
     o->min = INFINITY;
     o->max = -INFINITY;
-    o->exponent = LEAST_EXPONENT;
+    o->exponent = NORI__LEAST_EXPONENT;
 }
 
 static int64_t bin_of(double v, int exponent)
@@ -24,14 +21,14 @@ static int exponent_for(double v)
 {
     int e;
     if (v == 0) {
-        return LEAST_EXPONENT;
+        return NORI__LEAST_EXPONENT;
     }
     frexp(v, &e); /* |v| in [2^(e-1), 2^e) */
     e -= 11;      /* |v| < 2048 * 2^(e - 11) */
-    if (e > LEAST_EXPONENT && bin_of(v, e - 1) >= -NORI__BINS && bin_of(v, e - 1) < NORI__BINS) {
+    if (e > NORI__LEAST_EXPONENT && bin_of(v, e - 1) >= -NORI__BINS && bin_of(v, e - 1) < NORI__BINS) {
         e--; /* the lowest bin has one number more than the highest */
     }
-    return e < LEAST_EXPONENT ? LEAST_EXPONENT : e;
+    return e < NORI__LEAST_EXPONENT ? NORI__LEAST_EXPONENT : e;
 }
 
 static void grow(nori__observer *o, int exponent)
@@ -54,10 +51,15 @@ static void grow(nori__observer *o, int exponent)
     }
 }
 
+int nori__observer_exponent(double min, double max)
+{
+    int a = exponent_for(min), b = exponent_for(max);
+    return a > b ? a : b;
+}
+
 static void include(nori__observer *o, double low, double high)
 {
-    int a = exponent_for(low), b = exponent_for(high);
-    grow(o, a > b ? a : b);
+    grow(o, nori__observer_exponent(low, high));
     o->min = low < o->min ? low : o->min;
     o->max = high > o->max ? high : o->max;
 }
@@ -81,6 +83,9 @@ void nori__observer_add(nori__observer *o, const float *values, size_t count)
         return;
     }
     include(o, (double)low + 0.0, (double)high + 0.0); /* -0 and 0 are one */
+    nori__exact_add(&o->low_sum, low);
+    nori__exact_add(&o->high_sum, high);
+    o->calls++;
     const double unit = ldexp(1, -o->exponent);
     for (size_t i = 0; i < count; i++) {
         if (isfinite(values[i])) {
@@ -106,4 +111,7 @@ void nori__observer_merge(nori__observer *o, const nori__observer *other)
     }
     o->count += other->count;
     o->zeros += other->zeros;
+    o->calls += other->calls;
+    nori__exact_join(&o->low_sum, &other->low_sum);
+    nori__exact_join(&o->high_sum, &other->high_sum);
 }

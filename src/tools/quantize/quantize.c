@@ -1,4 +1,6 @@
 /* quantize.c: from a float model and samples to a model on integers. */
+#include <math.h>
+
 #include "ops/resolve.h"
 #include "run/run.h"
 #include "tools/quantize/quantize.h"
@@ -37,8 +39,12 @@ static nori_status check_options(const nori__quantizer *q)
                           nori_type_name(w),
                           alone ? "int8, uint8, int4 or uint4" : "int8 or uint8");
     }
-    if (!o->sample && o->kind == NORI_QUANTIZE_STATIC) {
-        return nori__fail(q->err, NORI_ERROR_ARGUMENT, "samples were expected");
+    if (!o->sample && !o->calibration && o->kind == NORI_QUANTIZE_STATIC) {
+        return nori__fail(q->err, NORI_ERROR_ARGUMENT, "samples, or a calibration, were expected");
+    }
+    if (o->calibration && o->kind != NORI_QUANTIZE_STATIC) {
+        return nori__fail(q->err, NORI_ERROR_ARGUMENT,
+                          "a calibration is for static quantization: the others store no ranges");
     }
     bool power = o->block >= 16 && (o->block & (o->block - 1)) == 0;
     if ((o->block != 0 && !power) || ((o->block || o->packed) && !alone) ||
@@ -131,6 +137,19 @@ static nori_status import_microsoft(nori__quantizer *q)
     return NORI_OK;
 }
 
+/* Ranges and scales, where there are no samples to tell what they cost. */
+static void report_unmeasured(nori__quantizer *q)
+{
+    for (const nori__node *n = q->ir->main->first; n; n = n->next) {
+        for (uint32_t i = 0; i < n->output_count; i++) {
+            const nori__value *v = n->outputs[i];
+            if (v && v->id < q->n_values && nori__q_of(q, v)->pair) {
+                nori__q_report_value(q, v, NAN);
+            }
+        }
+    }
+}
+
 static nori_status quantize(nori__quantizer *q, nori_model **result)
 {
     nori_model *before = NULL;
@@ -153,6 +172,9 @@ static nori_status quantize(nori__quantizer *q, nori_model **result)
     s = s == NORI_OK && q->options->packed ? import_microsoft(q) : s;
     s = s == NORI_OK ? nori__model_from_ir(q->model, q->ir, result, q->err) : s;
     s = s == NORI_OK && q->options->sample ? nori__q_measure(q, before, *result) : s;
+    if (s == NORI_OK && !q->options->sample && kind == NORI_QUANTIZE_STATIC) {
+        report_unmeasured(q);
+    }
     nori__q_summary(q->report)->weight_bytes_after = weight_bytes(q->ir);
     nori_model_free(before);
     return s;
@@ -174,11 +196,12 @@ nori_status nori_quantize(const nori_model *model, const nori_quantize_options *
                          .allocator = model->source->allocator,
                          .err = err};
     nori__arena_init(&q.arena, q.allocator);
-    nori__map_init(&q.observers, q.allocator);
     q.report = nori__q_report_new(q.allocator);
     nori_status s = q.report ? quantize(&q, quantized) : nori__no_memory(err);
     nori__ir_free(q.ir);
-    nori__map_free(&q.observers);
+    if (q.seen != o.calibration) {
+        nori_calibration_free(q.seen);
+    }
     nori__arena_free(&q.arena);
     if (s != NORI_OK) {
         nori_model_free(*quantized);

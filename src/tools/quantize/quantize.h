@@ -17,6 +17,17 @@ bool nori__quant_limits(nori_type type, int64_t *q_min, int64_t *q_max);
 /* ---- what is seen of one value (observer.c) ---- */
 
 #define NORI__BINS 2048 /* on either side of 0 */
+/* Below the least float32: a value that is always zero never asks for more. */
+#define NORI__LEAST_EXPONENT (-170)
+
+/* A sum of float32 numbers without any rounding, so that it is the same in any order: a signed
+ * integer in units of 2^-149, lowest limb first. Holds 2^64 of the greatest. */
+typedef struct nori__exact {
+    uint64_t limbs[6];
+} nori__exact;
+void nori__exact_add(nori__exact *sum, float v); /* finite */
+void nori__exact_join(nori__exact *sum, const nori__exact *other);
+double nori__exact_value(const nori__exact *sum);
 
 /* Extremes and a histogram in fixed memory. Bin i, from -NORI__BINS, counts the numbers in
  * [i * 2^exponent, (i + 1) * 2^exponent); the exponent is the least that holds everything seen,
@@ -24,6 +35,8 @@ bool nori__quant_limits(nori_type type, int64_t *q_min, int64_t *q_max);
  * never on the order, nor on how it was split into batches or over machines. */
 typedef struct nori__observer {
     double min, max;   /* of the finite numbers; min > max: none seen */
+    uint64_t calls;    /* tensors with finite numbers in them */
+    nori__exact low_sum, high_sum; /* of the least and the greatest number of each */
     uint64_t count;    /* finite numbers */
     uint64_t nan, inf; /* others: not in the histogram */
     uint64_t zeros;    /* exact zeros, also counted in bin 0 */
@@ -34,6 +47,31 @@ typedef struct nori__observer {
 void nori__observer_init(nori__observer *o);
 void nori__observer_add(nori__observer *o, const float *values, size_t count);
 void nori__observer_merge(nori__observer *o, const nori__observer *other);
+/* The exponent that a state with these extremes has. */
+int nori__observer_exponent(double min, double max);
+
+/* ---- what is seen of all values (calibration.c, calibration_file.c) ---- */
+
+/* Counts stay below this, so that merging cannot overflow. */
+#define NORI__MOST_SEEN ((uint64_t)1 << 60)
+
+struct nori_calibration {
+    const nori_allocator *allocator;
+    nori__arena arena;
+    nori__map observers; /* name -> nori__observer * */
+    nori__vec names;     /* char *, sorted when they are asked for */
+    bool sorted;
+    uint64_t graph;      /* nori__graph_hash of the model */
+    uint64_t samples;
+};
+nori_status nori__calibration_new(const nori_allocator *a, nori_calibration **out,
+                                  nori_error *err);
+/* The observer of a value, made where there is none; NULL: no memory. */
+nori__observer *nori__calibration_of(nori_calibration *c, const char *name);
+void nori__calibration_sort(nori_calibration *c);
+/* What a model computes: operators, attributes, names and constants. Not what says nothing about
+ * its numbers, as documentation, or where the weights lie (graph_hash.c). */
+uint64_t nori__graph_hash(const nori__ir *ir);
 
 /* ---- ranges (range.c) ---- */
 
@@ -83,7 +121,7 @@ typedef struct nori__quantizer {
     const nori_allocator *allocator;
     nori__ir *ir;          /* the copy that becomes the result */
     nori__arena arena;
-    nori__map observers;   /* name -> nori__observer * */
+    nori_calibration *seen; /* what the samples were; the caller's where it gave one */
     nori__q_value *values; /* by value id, as numbered before emitting */
     uint32_t n_values;
     bool *chosen;          /* by node id */
@@ -104,7 +142,7 @@ static inline nori__q_value *nori__q_root(const nori__quantizer *q, const nori__
 
 /* prepare.c: folds what follows a convolution into it; constants become initializers. */
 nori_status nori__q_prepare(nori__quantizer *q);
-/* calibrate.c: runs the samples and watches. */
+/* calibrate.c: runs the samples and watches; or takes what the caller has watched before. */
 nori_status nori__q_calibrate(nori__quantizer *q);
 /* calibrate.c: calls use for every sample; counts them in the report's summary. */
 nori_status nori__q_each_sample(nori__quantizer *q, const char *phase,

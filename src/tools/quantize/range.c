@@ -28,6 +28,15 @@ static double share_outside(const nori__observer *o, double low, double high)
     return o->count ? (double)n / (double)o->count : 0;
 }
 
+/* ---- average ---- */
+
+static void average(const nori__observer *o, nori__range *r)
+{
+    double calls = (double)o->calls;
+    r->low = clamp(nori__exact_value(&o->low_sum) / calls, o->min, o->max);
+    r->high = clamp(nori__exact_value(&o->high_sum) / calls, o->min, o->max);
+}
+
 /* ---- percentile ---- */
 
 static void percentile(const nori__observer *o, double percent, nori__range *r)
@@ -84,6 +93,7 @@ static void entropy(const nori__observer *o, int levels, nori__range *r)
     for (int i = 0; i < SIDE; i++) {
         folded[i] = (double)(o->bins[SIDE + i] + o->bins[SIDE - 1 - i]);
     }
+    folded[0] -= (double)o->zeros; /* which every range keeps exactly; a clamp makes many */
     bool two_sided = o->min < 0 && o->max > 0;
     int steps = two_sided ? levels / 2 : levels, best = SIDE;
     double least = INFINITY;
@@ -146,7 +156,9 @@ nori__range nori__range_choose(const nori__observer *o, nori_range_method method
     double steps = (double)q_max - (double)q_min;
     r.low = o->min;
     r.high = o->max;
-    if (method == NORI_RANGE_PERCENTILE) {
+    if (method == NORI_RANGE_AVERAGE) {
+        average(o, &r);
+    } else if (method == NORI_RANGE_PERCENTILE) {
         percentile(o, percent, &r);
     } else if (method == NORI_RANGE_ENTROPY && steps < SIDE) {
         entropy(o, (int)steps + 1, &r);

@@ -261,7 +261,7 @@ nori_status nori__q_select(nori__quantizer *q)
     for (const nori__value *v = g->values; v; v = v->next) {
         nori__q_value *own = nori__q_of(q, v);
         own->root = v;
-        own->seen = nori__value_const(v) ? NULL : nori__map_get(&q->observers, v->name);
+        own->seen = nori__value_const(v) ? NULL : nori__map_get(&q->seen->observers, v->name);
         own->seen = own->seen && own->seen->count > 0 ? own->seen : NULL;
     }
     for (const nori__node *n = g->first; n; n = n->next) {

@@ -1,11 +1,15 @@
 nori_sources(
     arithmetic.c
     calibrate.c
+    calibration.c
+    calibration_file.c
     cost_report.c
     emit.c
     emit_common.c
     emit_dynamic.c
     emit_weights.c
+    exact_sum.c
+    graph_hash.c
     measure.c
     observer.c
     prepare.c
