@@ -305,7 +305,8 @@ static void hostile(void **state)
     nori_error err;
     memcpy(data, good, size);
     assert_int_equal(decode(data, size, &err), NORI_OK);
-    for (size_t cut = 0; cut < size; cut += cut < 300 ? 1 : 61) { /* exactly as long, so that tools see overreads */
+    /* Parts exactly as long as they are, so that tools see overreads. */
+    for (size_t cut = 0; cut < size; cut += cut < 300 ? 1 : 61) {
         uint8_t *part = malloc(cut ? cut : 1);
         memcpy(part, good, cut);
         assert_int_equal(decode(part, cut, &err), NORI_ERROR_FORMAT);
