@@ -73,36 +73,48 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
     }
 }
 
-#define TILE(pixels)                                                                               \
-    case 2 * (pixels):                                                                             \
-        tile_body(pixels, 1, terms, lanes, offset, x, step, w, ahead, y, y_block, f);                     \
-        break;                                                                                     \
-    case 2 * (pixels) + 1:                                                                         \
-        tile_body(pixels, 2, terms, lanes, offset, x, step, w, ahead, y, y_block, f);                     \
-        break;
+/* Functions of their own: one with all of them inside takes a compiler half a minute. */
+typedef void tile_fn(size_t terms, size_t lanes, const int64_t *offset, const float *x, size_t step,
+                     const float *w, size_t ahead, float *y, size_t y_block,
+                     const nori__block_finish *f);
+#define TILE(pixels, blocks)                                                                       \
+    static __attribute__((noinline)) void tile_##pixels##_##blocks(                                \
+        size_t terms, size_t lanes, const int64_t *offset, const float *x, size_t step,            \
+        const float *w, size_t ahead, float *y, size_t y_block, const nori__block_finish *f)       \
+    {                                                                                              \
+        tile_body(pixels, blocks, terms, lanes, offset, x, step, w, ahead, y, y_block, f);         \
+    }
+#define TILES(pixels) TILE(pixels, 1) TILE(pixels, 2)
+TILES(1)
+TILES(2)
+TILES(3)
+TILES(4)
+TILES(5)
+TILES(6)
+#if TILE_PIXELS == 14
+TILES(7)
+TILES(8)
+TILES(9)
+TILES(10)
+TILES(11)
+TILES(12)
+TILES(13)
+TILES(14)
+#endif
+#undef TILES
+#undef TILE
+#define TILES(pixels) {tile_##pixels##_1, tile_##pixels##_2}
 
 static void f32_block_tile(size_t pixels, size_t blocks, size_t terms, size_t lanes,
                            const int64_t *offset, const float *x, size_t step, const float *w,
                            size_t ahead, float *y, size_t y_block, const nori__block_finish *f)
 {
-    switch (2 * pixels + blocks - 1) {
-        TILE(1)
-        TILE(2)
-        TILE(3)
-        TILE(4)
-        TILE(5)
-        TILE(6)
+    static tile_fn *const tiles[TILE_PIXELS][2] = {
+        TILES(1),  TILES(2),  TILES(3),  TILES(4),  TILES(5),  TILES(6),
 #if TILE_PIXELS == 14
-        TILE(7)
-        TILE(8)
-        TILE(9)
-        TILE(10)
-        TILE(11)
-        TILE(12)
-        TILE(13)
-        TILE(14)
+        TILES(7),  TILES(8),  TILES(9),  TILES(10), TILES(11), TILES(12), TILES(13), TILES(14),
 #endif
-    default: break;
-    }
+    };
+    tiles[pixels - 1][blocks - 1](terms, lanes, offset, x, step, w, ahead, y, y_block, f);
 }
-#undef TILE
+#undef TILES
