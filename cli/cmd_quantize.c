@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "samples.h"
+#include "perturb.h"
 
 static const cli_option options[] = {
     {"--output", "FILE", "the quantized model"},
     CLI_SAMPLE_OPTIONS,
+    CLI_PERTURB_OPTION,
     {"--kind", "WORD", "static (default), dynamic (ranges in each run) or weights (alone)"},
     {"--activations", "TYPE", "uint8 (default), int8, uint16 or int16"},
     {"--weights", "TYPE", "int8 (default) or uint8; weights alone: also int4, uint4"},
@@ -16,9 +17,12 @@ static const cli_option options[] = {
     {"--per-tensor", NULL, "one scale a weight, not one an output channel"},
     {"--symmetric", NULL, "activations with zero point 0 (unsigned types: the middle)"},
     {"--calibration", "FILE", "ranges from a file of `nori calibrate`; --data then measures only"},
-    {"--method", "WORD", "ranges by minmax (default), percentile, entropy, mse or average"},
+    {"--method", "WORD", "ranges by minmax, percentile, entropy, mse or average; auto (default): tries"},
     {"--percentile", "P", "of that method (default 99.99)"},
     {"--exclude", "NAME", "node (also NAME*) or operator that stays float; may be repeated"},
+    {"--budget", "WORD=X", "static: sqnr=20dB (default), top1=0.5% (of rows changed); repeatable"},
+    {"--without", "STEP", "static: not fold, equalize, smooth or bias; repeatable"},
+    {"--no-search", NULL, "static: every step, every layer, whatever it costs"},
     {"--nodes", NULL, "show every node and why it is as it is"},
     {"--values", NULL, "show every quantized value: range, scale, clipping, error"},
     {"--threads", "N", "threads for one run (default: what the machine allows)"},
@@ -41,6 +45,48 @@ static bool word(const cli_args *args, const char *option, const char *const *wo
     return !value;
 }
 
+/* "sqnr=20dB": a number with its unit. */
+static bool budget(const cli_args *args, const char *text, nori_quantize_options *o)
+{
+    char *end = NULL;
+    bool sqnr = strncmp(text, "sqnr=", 5) == 0, top1 = strncmp(text, "top1=", 5) == 0;
+    double value = sqnr || top1 ? strtod(text + 5, &end) : 0;
+    if (sqnr && end > text + 5 && strcmp(end, "dB") == 0 && value > 0 && value < 200) {
+        o->least_sqnr = value;
+        return true;
+    }
+    if (top1 && end > text + 5 && strcmp(end, "%") == 0 && value >= 0 && value <= 100) {
+        o->most_top1 = value / 100;
+        return true;
+    }
+    cli_usage(args, "--budget %s: sqnr=20dB or top1=0.5%% was expected, with its unit", text);
+    return false;
+}
+
+static bool search_options(const cli_args *args, nori_quantize_options *o)
+{
+    static const char *const steps[] = {"fold", "equalize", "smooth", "bias"};
+    const char *text;
+    for (int i = 0; (text = cli_nth(args, "--budget", i)) != NULL; i++) {
+        if (!budget(args, text, o)) {
+            return false;
+        }
+    }
+    for (int i = 0; (text = cli_nth(args, "--without", i)) != NULL; i++) {
+        size_t k = 0;
+        while (k < sizeof(steps) / sizeof(steps[0]) && strcmp(steps[k], text) != 0) {
+            k++;
+        }
+        if (k == sizeof(steps) / sizeof(steps[0])) {
+            cli_usage(args, "--without %s: fold, equalize, smooth or bias was expected", text);
+            return false;
+        }
+        o->without |= 1u << k;
+    }
+    o->search = !cli_has(args, "--no-search");
+    return true;
+}
+
 static bool read_options(const cli_args *args, nori_quantize_options *o, const char **exclude)
 {
     static const char *const activations[] = {"uint8", "int8", "uint16", "int16", NULL};
@@ -48,8 +94,8 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
     static const char *const weights[] = {"int8", "uint8", "int4", "uint4", NULL};
     static const nori_type weight_types[] = {NORI_INT8, NORI_UINT8, NORI_INT4, NORI_UINT4};
     static const char *const kinds[] = {"static", "dynamic", "weights", NULL};
-    static const char *const methods[] = {"minmax", "percentile", "entropy", "mse", "average", NULL};
-    int activation = 0, weight = 0, method = 0, kind = 0;
+    static const char *const methods[] = {"minmax", "percentile", "entropy", "mse", "average", "auto", NULL};
+    int activation = 0, weight = 0, method = NORI_RANGE_AUTO, kind = 0;
     long threads, block;
     nori_quantize_options_default(o);
     if (!word(args, "--activations", activations, &activation) ||
@@ -74,7 +120,8 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
         method = NORI_RANGE_PERCENTILE;
     }
     static const char *const of_static[] = {"--activations", "--symmetric", "--method",
-                                            "--percentile", "--calibration"};
+                                            "--percentile", "--calibration", "--budget", "--without",
+                                            "--no-search"};
     for (size_t i = 0; kind != NORI_QUANTIZE_STATIC && i < sizeof(of_static) / sizeof(of_static[0]);
          i++) {
         if (cli_has(args, of_static[i])) {
@@ -82,6 +129,9 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
                       of_static[i], kinds[kind]);
             return false;
         }
+    }
+    if (!search_options(args, o)) {
+        return false;
     }
     o->activation_type = activation_types[activation];
     o->kind = (nori_quantize_kind)kind;
@@ -204,6 +254,42 @@ static void print_reasons(const nori_quantize_report *r)
     }
 }
 
+/* What was done beside rounding, and what each step gained. */
+static void print_steps(const nori_quantize_report *r)
+{
+    nori_quantize_step_row s = {.size = sizeof(s)};
+    for (size_t i = 0; nori_quantize_report_step(r, i, &s); i++) {
+        if (isnan(s.sqnr_after)) {
+            printf("step        %-36s not done: %s\n", s.name, s.reason);
+        } else {
+            printf("step        %-36s %s: %+.2f dB\n", s.name, s.kept ? "kept" : "left out",
+                   s.sqnr_after - s.sqnr_before);
+        }
+    }
+}
+
+static void print_tries(const nori_quantize_report *r)
+{
+    nori_quantize_try t = {.size = sizeof(t)};
+    char sqnr[32], size[32];
+    if (!nori_quantize_report_try(r, 0, &t)) {
+        return;
+    }
+    printf("\n%-40s %6s %9s %8s %10s %10s\n", "tried (* = best of something)", "float", "agreement", "top1",
+           "ms", "weights");
+    for (size_t i = 0; nori_quantize_report_try(r, i, &t); i++) {
+        decibel(t.sqnr, sqnr, sizeof(sqnr));
+        cli_bytes_text(t.weight_bytes, size, sizeof(size));
+        printf("%c %-38s %6zu %9s ", t.pareto ? '*' : ' ', t.label, t.spared, sqnr);
+        if (isnan(t.top1_changed)) {
+            printf("%8s", "-");
+        } else {
+            printf("%7.2f%%", t.top1_changed * 100);
+        }
+        printf(" %10.3f %10s\n", t.ms, size);
+    }
+}
+
 static void print_text(const cli_args *args, const nori_quantize_report *r, const char *output)
 {
     nori_quantize_summary s = {.size = sizeof(s)};
@@ -232,6 +318,11 @@ static void print_text(const cli_args *args, const nori_quantize_report *r, cons
     for (size_t i = 0; nori_quantize_report_note(r, i); i++) {
         printf("note        %s\n", nori_quantize_report_note(r, i));
     }
+    for (size_t i = 0; nori_quantize_report_advice(r, i); i++) {
+        printf("advice      %s\n", nori_quantize_report_advice(r, i));
+    }
+    print_steps(r);
+    print_tries(r);
     if (cli_has(args, "--nodes")) {
         print_nodes(r);
     }
@@ -255,6 +346,8 @@ static void print_json(const nori_quantize_report *r, const char *output)
     nori_quantize_summary s = {.size = sizeof(s)};
     nori_quantize_node n = {.size = sizeof(n)};
     nori_quantize_value v = {.size = sizeof(v)};
+    nori_quantize_step_row step = {.size = sizeof(step)};
+    nori_quantize_try t = {.size = sizeof(t)};
     cli_json j;
     nori_quantize_report_summary(r, &s);
     cli_json_begin(&j, stdout);
@@ -290,6 +383,35 @@ static void print_json(const nori_quantize_report *r, const char *output)
         cli_json_end(&j);
     }
     cli_json_end(&j);
+    cli_json_array(&j, "steps");
+    for (size_t i = 0; nori_quantize_report_step(r, i, &step); i++) {
+        cli_json_object(&j, NULL);
+        cli_json_string(&j, "name", step.name);
+        cli_json_bool(&j, "kept", step.kept != 0);
+        cli_json_number(&j, "sqnr_before", step.sqnr_before, 6);
+        cli_json_number(&j, "sqnr_after", step.sqnr_after, 6);
+        cli_json_string(&j, "reason", step.reason);
+        cli_json_end(&j);
+    }
+    cli_json_end(&j);
+    cli_json_array(&j, "tries");
+    for (size_t i = 0; nori_quantize_report_try(r, i, &t); i++) {
+        cli_json_object(&j, NULL);
+        cli_json_string(&j, "label", t.label);
+        cli_json_uint(&j, "spared", t.spared);
+        cli_json_number(&j, "sqnr", t.sqnr, 6);
+        cli_json_number(&j, "top1_changed", t.top1_changed, 6);
+        cli_json_number(&j, "ms", t.ms, 6);
+        cli_json_uint(&j, "weight_bytes", t.weight_bytes);
+        cli_json_bool(&j, "pareto", t.pareto != 0);
+        cli_json_end(&j);
+    }
+    cli_json_end(&j);
+    cli_json_array(&j, "advice");
+    for (size_t i = 0; nori_quantize_report_advice(r, i); i++) {
+        cli_json_string(&j, NULL, nori_quantize_report_advice(r, i));
+    }
+    cli_json_end(&j);
     cli_json_array(&j, "notes");
     for (size_t i = 0; nori_quantize_report_note(r, i); i++) {
         cli_json_string(&j, NULL, nori_quantize_report_note(r, i));
@@ -306,11 +428,12 @@ static int run(cli_args *args)
     nori_quantize_report *report = NULL;
     cli_samples *samples = NULL;
     nori_calibration *calibration = NULL;
+    long perturb = 0;
     nori_error err = {0};
     if (args->count != 1 || !output) {
         return cli_usage(args, "a model and --output FILE were expected");
     }
-    if (!read_options(args, &o, exclude)) {
+    if (!read_options(args, &o, exclude) || !cli_number(args, "--perturb", 1, 1000000, 0, &perturb)) {
         return EXIT_USAGE;
     }
     int code = cli_load(args, &model);
@@ -326,8 +449,9 @@ static int run(cli_args *args)
     }
     if (code == EXIT_YES) {
         o.calibration = calibration;
-        o.sample = samples ? cli_samples_get : NULL;
-        o.sample_user = samples;
+        cli_perturb perturbed = {samples, nori_model_input_count(model), (size_t)perturb};
+        o.sample = samples ? cli_perturb_get : NULL;
+        o.sample_user = &perturbed;
         o.progress = progress;
         o.progress_user = args;
         if (nori_quantize(model, &o, &made, &report, &err) != NORI_OK) {

@@ -393,8 +393,17 @@ typedef enum nori_range_method {
     NORI_RANGE_PERCENTILE, /* all but a share of the numbers at either end */
     NORI_RANGE_ENTROPY,    /* least Kullback-Leibler divergence of the quantized histogram */
     NORI_RANGE_MSE,        /* least mean squared error */
-    NORI_RANGE_AVERAGE     /* means of every sample's least and greatest number */
+    NORI_RANGE_AVERAGE,    /* means of every sample's least and greatest number */
+    NORI_RANGE_AUTO        /* static, while searching: the one that costs least at the outputs */
 } nori_range_method;
+
+/* What is done beside rounding, each where it pays; bits of nori_quantize_options.without. */
+typedef enum nori_quantize_step {
+    NORI_QUANTIZE_FOLD = 1,         /* BatchNormalization and the like go into weights */
+    NORI_QUANTIZE_EQUALIZE = 2,     /* channels of like range across layers (CLE) */
+    NORI_QUANTIZE_SMOOTH = 4,       /* outliers of activations go into weights (SmoothQuant) */
+    NORI_QUANTIZE_CORRECT_BIAS = 8  /* the mean error of a channel goes into its bias */
+} nori_quantize_step;
 
 typedef enum nori_quantize_kind {
     NORI_QUANTIZE_STATIC,  /* weights and activations, ranges from samples */
@@ -430,6 +439,14 @@ typedef struct nori_quantize_options {
     /* Static: ranges from here and not from samples, which then only measure. May be NULL. Must have
      * been made with this model, else DATA. */
     const nori_calibration *calibration;
+    /* Static, with samples: 1 (default): steps and methods are tried on a few samples and kept where
+     * they pay, and layers stay float until the budget is met. 0: all steps are done, all layers
+     * that have integers get them. */
+    int search;
+    unsigned without;    /* of nori_quantize_step: steps not to do */
+    double least_sqnr;   /* budget: dB of signal over error on the worst output; 0: none; default 20 */
+    double most_top1;    /* budget: share of rows of scores whose largest may be another one; -1: none,
+                            the default */
 } nori_quantize_options;
 NORI_API void nori_quantize_options_default(nori_quantize_options *options);
 
@@ -468,6 +485,32 @@ typedef struct nori_quantize_value {
 } nori_quantize_value;
 NORI_API int nori_quantize_report_value(const nori_quantize_report *report, size_t index,
                                         nori_quantize_value *value);
+/* A step beside rounding, and what it gained: dB at the worst output over a few samples before and
+ * after (NaN: not tried). */
+typedef struct nori_quantize_step_row {
+    size_t size; /* sizeof, set by the caller */
+    const char *name;
+    int kept;
+    double sqnr_before, sqnr_after;
+    const char *reason; /* why it was not kept, or "" */
+} nori_quantize_step_row;
+NORI_API int nori_quantize_report_step(const nori_quantize_report *report, size_t index,
+                                       nori_quantize_step_row *row);
+/* A model that was tried. */
+typedef struct nori_quantize_try {
+    size_t size; /* sizeof, set by the caller */
+    const char *label;
+    size_t spared;         /* layers that stayed float */
+    double sqnr;           /* dB of the worst output over a few samples */
+    double top1_changed;   /* share of rows whose largest is another one; NaN: no rows */
+    double ms;             /* of a run on this machine, the least seen */
+    uint64_t weight_bytes;
+    int pareto;            /* no other try is as good in error, time and size and better in one */
+} nori_quantize_try;
+NORI_API int nori_quantize_report_try(const nori_quantize_report *report, size_t index,
+                                      nori_quantize_try *row);
+/* What may be done about what the report shows; NULL past the last. */
+NORI_API const char *nori_quantize_report_advice(const nori_quantize_report *report, size_t index);
 /* Things worth saying, NULL past the last. */
 NORI_API const char *nori_quantize_report_note(const nori_quantize_report *report, size_t index);
 /* Sizes of all initializers, and the outputs' agreement over the samples (dB, the worst output). */

@@ -34,7 +34,7 @@ nori_status nori__q_each_sample(nori__quantizer *q, const char *phase,
     if (!inputs) {
         return nori__no_memory(q->err);
     }
-    for (;; index++) {
+    for (; q->limit == 0 || index < q->limit; index++) {
         memset(inputs, 0, n * sizeof(nori_tensor *));
         int got = o->sample(o->sample_user, index, inputs, q->err);
         if (got < 0) {

@@ -2,18 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "tools/quantize/quantize.h"
-
-struct nori_quantize_report {
-    const nori_allocator *allocator;
-    nori__arena arena;
-    nori__vec nodes;  /* nori_quantize_node * */
-    nori__vec values; /* nori_quantize_value * */
-    nori__vec notes;  /* char * */
-    nori__map by_node;  /* path -> nori_quantize_node * */
-    nori_quantize_summary summary;
-    bool failed;
-};
+#include "tools/quantize/cost_report.h"
 
 nori_quantize_report *nori__q_report_new(const nori_allocator *a)
 {
@@ -24,6 +13,9 @@ nori_quantize_report *nori__q_report_new(const nori_allocator *a)
         nori__vec_init(&r->nodes, a);
         nori__vec_init(&r->values, a);
         nori__vec_init(&r->notes, a);
+        nori__vec_init(&r->advice, a);
+        nori__vec_init(&r->steps, a);
+        nori__vec_init(&r->tries, a);
         nori__map_init(&r->by_node, a);
         r->summary.size = sizeof(r->summary);
         r->summary.output_sqnr = NAN;
@@ -37,6 +29,9 @@ void nori_quantize_report_free(nori_quantize_report *r)
         nori__vec_free(&r->nodes);
         nori__vec_free(&r->values);
         nori__vec_free(&r->notes);
+        nori__vec_free(&r->advice);
+        nori__vec_free(&r->steps);
+        nori__vec_free(&r->tries);
         nori__map_free(&r->by_node);
         nori__arena_free(&r->arena);
         nori__release(r->allocator, r, sizeof(*r));

@@ -4,7 +4,7 @@
  * go from node to node: the pair's result takes the value's name, and what the node made gets a
  * new one. A value that stays float gets a pair beside it, for chosen readers alone. */
 #include "ops/op.h"
-#include "tools/quantize/quantize.h"
+#include "tools/quantize/search.h"
 
 static nori_status scalar(nori__quantizer *q, const char *name, nori_type type, double value,
                           nori__value **out)
@@ -121,6 +121,18 @@ static nori_status weight_value(nori__quantizer *q, nori__node *n, nori__q_weigh
     return NORI_OK;
 }
 
+static nori_status add_bias(nori__quantizer *q, nori__node *n, const char *name,
+                            const nori_tensor *bias, const nori_tensor *scales, int axis,
+                            double input_scale)
+{
+    nori_tensor *integers = NULL, *bias_scales = NULL;
+    nori__value *value;
+    NORI__TRY(nori__q_bias_make(q->ir->allocator, bias, scales, input_scale, &integers, &bias_scales,
+                                q->err));
+    NORI__TRY(nori__q_constant(q, n, name, integers, bias_scales, NULL, axis < 0 ? -1 : 0, 0, &value));
+    return nori__node_set_input(n, 2, value) ? NORI_OK : nori__no_memory(q->err);
+}
+
 static nori_status weighted(nori__quantizer *q, nori__node *n)
 {
     const nori_quantize_options *o = q->options;
@@ -144,18 +156,18 @@ static nori_status weighted(nori__quantizer *q, nori__node *n)
         nori__q_note(q, "%s: %zu weight scales were raised so that the bias fits int32", n->name,
                      made.raised);
     }
-    nori_tensor *scales = NULL;
-    nori_status s = weight_value(q, n, &made, axis, &value, &scales);
-    s = s == NORI_OK && !nori__node_set_input(n, 1, value) ? nori__no_memory(q->err) : s;
-    if (s == NORI_OK && joins) {
-        nori_tensor *integers = NULL, *bias_scales = NULL;
-        s = nori__q_bias_make(q->ir->allocator, bias, scales, input_scale, &integers,
-                              &bias_scales, q->err);
-        s = s == NORI_OK ? nori__q_constant(q, n, bias_value->name, integers, bias_scales, NULL,
-                                    axis < 0 ? -1 : 0, 0, &value)
-                         : s;
-        s = s == NORI_OK && !nori__node_set_input(n, 2, value) ? nori__no_memory(q->err) : s;
+    nori_tensor *scales = NULL, *corrected = NULL;
+    const char *bias_name = bias_value ? bias_value->name : nori__q_name(q, n->inputs[1]->name, "bias");
+    nori_status s = bias_name ? NORI_OK : nori__no_memory(q->err);
+    if (s == NORI_OK && made.raised == 0 && (joins || !bias_value)) {
+        s = nori__q_correct_bias(q, n, w, &made, axis, bias, &corrected);
     }
+    s = s == NORI_OK ? weight_value(q, n, &made, axis, &value, &scales) : s;
+    s = s == NORI_OK && !nori__node_set_input(n, 1, value) ? nori__no_memory(q->err) : s;
+    if (s == NORI_OK && (joins || corrected)) {
+        s = add_bias(q, n, bias_name, corrected ? corrected : bias, scales, axis, input_scale);
+    }
+    nori_tensor_free(corrected);
     nori_tensor_free(scales);
     return s;
 }

@@ -3,7 +3,7 @@
 
 #include "ops/resolve.h"
 #include "run/run.h"
-#include "tools/quantize/quantize.h"
+#include "tools/quantize/search.h"
 
 void nori_quantize_options_default(nori_quantize_options *o)
 {
@@ -11,7 +11,11 @@ void nori_quantize_options_default(nori_quantize_options *o)
                                  .activation_type = NORI_UINT8,
                                  .weight_type = NORI_INT8,
                                  .per_channel = 1,
-                                 .percentile = 99.99};
+                                 .percentile = 99.99,
+                                 .method = NORI_RANGE_AUTO,
+                                 .search = 1,
+                                 .least_sqnr = 20,
+                                 .most_top1 = -1};
 }
 
 static bool is_wide(nori_type t)
@@ -137,44 +141,29 @@ static nori_status import_microsoft(nori__quantizer *q)
     return NORI_OK;
 }
 
-/* Ranges and scales, where there are no samples to tell what they cost. */
-static void report_unmeasured(nori__quantizer *q)
-{
-    for (const nori__node *n = q->ir->main->first; n; n = n->next) {
-        for (uint32_t i = 0; i < n->output_count; i++) {
-            const nori__value *v = n->outputs[i];
-            if (v && v->id < q->n_values && nori__q_of(q, v)->pair) {
-                nori__q_report_value(q, v, NAN);
-            }
-        }
-    }
-}
-
 static nori_status quantize(nori__quantizer *q, nori_model **result)
 {
     nori_model *before = NULL;
     NORI__TRY(nori__ir_copy(nori__model_ir(q->model), &q->ir, q->err));
     NORI__TRY(check_options(q));
     NORI__TRY(fit_opset(q));
+    if (q->options->kind == NORI_QUANTIZE_STATIC) {
+        NORI__TRY(nori__q_constants(q));
+        nori__q_summary(q->report)->weight_bytes_before = weight_bytes(q->ir);
+        NORI__TRY(nori__q_search(q, result));
+        nori__q_summary(q->report)->weight_bytes_after = weight_bytes(q->ir);
+        return NORI_OK;
+    }
     NORI__TRY(nori__q_prepare(q));
     nori__q_summary(q->report)->weight_bytes_before = weight_bytes(q->ir);
-    if (q->options->kind == NORI_QUANTIZE_STATIC) {
-        NORI__TRY(nori__q_calibrate(q));
-        NORI__TRY(nori__q_select(q));
-    } else {
-        NORI__TRY(nori__q_select_weights(q));
-    }
+    NORI__TRY(nori__q_select_weights(q));
     NORI__TRY(nori__model_from_ir(q->model, q->ir, &before, q->err));
     nori_quantize_kind kind = q->options->kind;
-    nori_status s = kind == NORI_QUANTIZE_STATIC    ? nori__q_emit(q)
-                    : kind == NORI_QUANTIZE_DYNAMIC ? nori__q_emit_dynamic(q)
-                                                    : nori__q_emit_weights(q);
+    nori_status s = kind == NORI_QUANTIZE_DYNAMIC ? nori__q_emit_dynamic(q)
+                                                  : nori__q_emit_weights(q);
     s = s == NORI_OK && q->options->packed ? import_microsoft(q) : s;
     s = s == NORI_OK ? nori__model_from_ir(q->model, q->ir, result, q->err) : s;
     s = s == NORI_OK && q->options->sample ? nori__q_measure(q, before, *result) : s;
-    if (s == NORI_OK && !q->options->sample && kind == NORI_QUANTIZE_STATIC) {
-        report_unmeasured(q);
-    }
     nori__q_summary(q->report)->weight_bytes_after = weight_bytes(q->ir);
     nori_model_free(before);
     return s;
@@ -196,12 +185,19 @@ nori_status nori_quantize(const nori_model *model, const nori_quantize_options *
                          .allocator = model->source->allocator,
                          .err = err};
     nori__arena_init(&q.arena, q.allocator);
+    nori__map_init(&q.units, q.allocator);
+    nori__map_init(&q.channels, q.allocator);
+    nori__vec_init(&q.unit_list, q.allocator);
+    q.method = o.method == NORI_RANGE_AUTO ? NORI_RANGE_MINMAX : o.method;
     q.report = nori__q_report_new(q.allocator);
     nori_status s = q.report ? quantize(&q, quantized) : nori__no_memory(err);
     nori__ir_free(q.ir);
     if (q.seen != o.calibration) {
         nori_calibration_free(q.seen);
     }
+    nori__map_free(&q.units);
+    nori__map_free(&q.channels);
+    nori__vec_free(&q.unit_list);
     nori__arena_free(&q.arena);
     if (s != NORI_OK) {
         nori_model_free(*quantized);

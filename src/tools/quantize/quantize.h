@@ -122,6 +122,12 @@ typedef struct nori__quantizer {
     nori__ir *ir;          /* the copy that becomes the result */
     nori__arena arena;
     nori_calibration *seen; /* what the samples were; the caller's where it gave one */
+    nori_range_method method; /* in use: the option's, or what the search found */
+    unsigned steps;        /* of nori__q_step (search.h): what is done beside rounding */
+    size_t limit;          /* samples a pass looks at; 0: all */
+    nori__map units;       /* first output of a node -> nori__q_unit * (search.h) */
+    nori__vec unit_list;
+    nori__map channels;    /* name of a value -> nori__q_channels * (search.h) */
     nori__q_value *values; /* by value id, as numbered before emitting */
     uint32_t n_values;
     bool *chosen;          /* by node id */

@@ -5,7 +5,7 @@
  * that no value is quantized only to be dequantized at once. */
 #include <math.h>
 
-#include "tools/quantize/quantize.h"
+#include "tools/quantize/search.h"
 
 /* Values whose ranges differ by more would lose over two of their eight bits to a common scale. */
 #define CONCAT_RATIO 4.0
@@ -128,6 +128,12 @@ static bool fits(nori__quantizer *q, const nori__node *n, nori__q_role role)
         nori__q_report_node(q, n, "excluded by option");
         return false;
     }
+    const nori__q_unit *unit =
+        n->output_count > 0 && n->outputs[0] ? nori__map_get(&q->units, n->outputs[0]->name) : NULL;
+    if (unit && (unit->hidden || unit->why)) {
+        nori__q_report_node(q, n, "%s", unit->why ? unit->why : "");
+        return false;
+    }
     if (n->output_count == 0 || !n->outputs[0] || !seen(q, n->outputs[0])) {
         nori__q_report_node(q, n, "its output is no float32, or was never computed");
         return false;
@@ -213,7 +219,7 @@ static nori_status find_range(nori__quantizer *q, const nori__value *v)
     if (root->ranged) {
         return NORI_OK;
     }
-    root->range = nori__range_choose(root->seen, o->method, o->percentile, o->activation_type,
+    root->range = nori__range_choose(root->seen, q->method, o->percentile, o->activation_type,
                                      o->symmetric_activations);
     root->quant.size = sizeof(root->quant);
     NORI__TRY(nori_quant_range(o->activation_type, root->range.low, root->range.high,

@@ -1,21 +1,31 @@
 nori_sources(
+    advice.c
     arithmetic.c
+    bias.c
     calibrate.c
     calibration.c
     calibration_file.c
+    channels.c
     cost_report.c
     emit.c
     emit_common.c
     emit_dynamic.c
     emit_weights.c
+    equalize.c
     exact_sum.c
     graph_hash.c
     measure.c
     observer.c
     prepare.c
+    probe.c
     quantize.c
     range.c
     roles.c
+    search.c
+    search_layers.c
+    search_report.c
     select.c
+    smooth.c
+    watch.c
     weights.c
 )

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Quantizes float models with the defaults of the command and says what became of them.
+
+    run_quantize.py --nori build/release/nori --models DIR [--torch DIR] [--filter TEXT]
+                    [--samples 32] [--least 20] [--no-times] [--options "--kind dynamic ..."]
+
+DIR/index.tsv lists models as for run_models.py; those that hold floats and convolutions or products are
+taken. DIR of --torch: NAME.onnx and NAME.npz with in_0, in_1 .... Samples are the model's own inputs
+and changed copies of them. A row a model:
+  sqnr   signal over error of the worst output, over all samples, in dB
+  ort    the same for ONNX Runtime on the quantized file against nori on the float one, first sample.
+         Where the processor has no VNNI its 8-bit weights are written as uint8, as its sums of uint8
+         by int8 saturate there
+  time   CPU time of a run on one thread, quantized / float, in turns
+Fails when a model is not quantized, not accepted by `nori check` or ONNX Runtime, or reaches less than
+--least dB without the report naming an option that gets there. 77: nothing to do."""
+import argparse
+import csv
+import json
+import os
+import shlex
+import sys
+import tempfile
+import zipfile
+
+import ort_library
+import pack
+
+p = argparse.ArgumentParser()
+p.add_argument("--nori", required=True)
+p.add_argument("--models", default="")
+p.add_argument("--torch", default="")
+p.add_argument("--filter", default="")
+p.add_argument("--samples", type=int, default=32)
+p.add_argument("--least", type=float, default=20)
+p.add_argument("--no-times", action="store_true")
+p.add_argument("--jobs", type=int, default=1)
+p.add_argument("--timeout", type=int, default=900)
+p.add_argument("--options", default="", help="further ones of nori quantize")
+args = p.parse_args()
+LIBRARY = ort_library.find()
+if LIBRARY:
+    os.environ["NORI_ORT_LIBRARY"] = LIBRARY
+with open("/proc/cpuinfo", encoding="utf-8") as f:
+    VNNI = "vnni" in f.read()
+
+
+def models():
+    """(name, file, folder or archive of inputs)"""
+    if args.models and os.path.exists(os.path.join(args.models, "index.tsv")):
+        with open(os.path.join(args.models, "index.tsv"), encoding="utf-8") as f:
+            for row in csv.DictReader(f, delimiter="\t"):
+                ops = set(row["op_types"].split(","))
+                here = os.path.join(args.models, row["name"])
+                if row["quantized"] == "none" and ops & {"Conv", "MatMul", "Gemm", "ConvTranspose"}:
+                    yield row["name"], os.path.join(here, "model.onnx"), here
+    if args.torch and os.path.isdir(args.torch):
+        for name in sorted(os.listdir(args.torch)):
+            if name.endswith(".onnx") and os.path.exists(os.path.join(args.torch, name[:-5] + ".npz")):
+                yield name[:-5], os.path.join(args.torch, name), os.path.join(args.torch,
+                                                                             name[:-5] + ".npz")
+
+
+def inputs_of(source, place):
+    """The folder of samples, and the files of the first."""
+    if source.endswith(".npz"):
+        folder = os.path.join(place, "in")
+        os.mkdir(folder)
+        with zipfile.ZipFile(source) as z:
+            names = sorted(n for n in z.namelist() if n.startswith("in_"))
+            for n in names:
+                z.extract(n, folder)
+        return folder, [os.path.join(folder, n) for n in names]
+    first = os.path.join(source, "test_data_set_0")
+    files = sorted((n for n in os.listdir(first) if n.startswith("input_")),
+                   key=lambda n: int(n.split("_")[1].split(".")[0]))
+    return source, [os.path.join(first, n) for n in files]
+
+
+def nori(*command):
+    code, out, said, seconds = pack.run([args.nori, *command], args.timeout)
+    try:
+        return code, json.loads(out), said, seconds
+    except ValueError:
+        return code, {}, said, seconds
+
+
+def sqnr_of(report):
+    """The least of the outputs; None where nothing was compared; inf: exact."""
+    found = []
+    for o in report.get("outputs", []):
+        value = o.get("sqnr_db")
+        if o.get("elements", 0) > 0:
+            found.append(float("inf") if value is None and o.get("max_abs") == 0 else value)
+    return min((f for f in found if f is not None), default=None)
+
+
+def times(one, two, files):
+    """CPU milliseconds of a run, the least of three turns."""
+    best = [float("inf"), float("inf")]
+    for _ in range(3):
+        for i, model in enumerate((one, two)):
+            _, r, _, _ = nori("bench", model, *files, "--json", "--threads", "1", "--runs", "8")
+            best[i] = min(best[i], r.get("min_ms", float("inf")))
+    return best
+
+
+def work(name, model, source):
+    row = {"name": name, "bad": ""}
+    with tempfile.TemporaryDirectory() as place:
+        made = os.path.join(place, "int8.onnx")
+        folder, files = inputs_of(source, place)
+        code, r, said, row["seconds"] = nori("quantize", model, "--output", made, "--data", folder,
+                                             "--perturb", str(args.samples), "--json",
+                                             *shlex.split(args.options))
+        if code != 0 or not r:
+            return {**row, "bad": "not quantized: " + (r.get("error", {}).get("message") or said)}
+        row["nodes"] = sum(n["quantized"] for n in r["nodes"])
+        row["all"] = len(r["nodes"])
+        row["sqnr"] = r["output_sqnr"]
+        row["bytes"] = r["weight_bytes_after"] / max(1, r["weight_bytes_before"])
+        code, _, said, _ = nori("check", made, "--json")
+        if code != 0:
+            row["bad"] = "nori check: " + said
+        if row["sqnr"] is not None and row["sqnr"] < args.least and not r.get("advice"):
+            row["bad"] = row["bad"] or "%.1f dB, and no advice" % row["sqnr"]
+        if LIBRARY:
+            asked = made
+            if not VNNI:
+                asked = os.path.join(place, "u8.onnx")
+                nori("quantize", model, "--output", asked, "--data", folder, "--perturb",
+                     str(args.samples), "--weights", "uint8", "--json", *shlex.split(args.options))
+            code, v, said, _ = nori("validate", asked, *files, "--provider", "ort:cpu", "--against",
+                                    model, "--against-provider", "cpu", "--json", "--min-sqnr", "0")
+            row["ort"] = sqnr_of(v)
+            if code not in (0, 1):
+                row["bad"] = row["bad"] or "ONNX Runtime: " + (v.get("error", {}).get("message")
+                                                               or said)
+        if not args.no_times:
+            row["float_ms"], row["int8_ms"] = times(model, made, files)
+    return row
+
+
+def number(value, form="%.1f"):
+    return "-" if value is None else "exact" if value == float("inf") else form % value
+
+
+tasks = [lambda m=m: work(*m) for m in models() if args.filter in m[0]]
+if not tasks:
+    print("skipped: no models in", args.models or "--models", args.torch)
+    sys.exit(77)
+print("%-26s %9s %7s %7s %6s %9s %9s %6s %6s" % ("model", "integers", "sqnr", "ort", "size", "float ms",
+                                                 "int8 ms", "ratio", "took"))
+failed = slow = 0
+rows = []
+for r in pack.in_turn(tasks, args.jobs, "models"):
+    rows.append(r)
+    failed += bool(r["bad"])
+    ratio = r["int8_ms"] / r["float_ms"] if r.get("float_ms") else None
+    slow += ratio is not None and ratio > 1.1
+    print("%-26s %9s %7s %7s %6s %9s %9s %6s %5.0fs  %s" % (
+        r["name"], "%d/%d" % (r.get("nodes", 0), r.get("all", 0)), number(r.get("sqnr")),
+        number(r.get("ort")), number(r.get("bytes"), "%.2f"), number(r.get("float_ms"), "%.3f"),
+        number(r.get("int8_ms"), "%.3f"), number(ratio, "%.2f"), r["seconds"], r["bad"]), flush=True)
+known = [r["sqnr"] for r in rows if r.get("sqnr") is not None]
+print("%d models: %d below %g dB, %d slower than float, %d failed" % (
+    len(rows), sum(k < args.least for k in known), args.least, slow, failed))
+sys.exit(bool(failed))
