@@ -31,12 +31,14 @@ static void tiles(void **state)
                                           .add = d > 1 ? add : NULL, .ld_add = ldc,
                                           .clamp = d == 3, .low = -0.5f, .high = 0.75f};
                     buffer c = take(((rows - 1) * ldc + cols) * sizeof(float), 4);
-                    k->f32_tile(rows, cols, depth, a, b, c.p, ldc, &f);
+                    /* A in panels, or as a matrix: rows apart by what panels have along k. */
+                    size_t a_row = d == 4 ? depth : 1, a_k = d == 4 ? 1 : k->f32_mr;
+                    k->f32_tile(rows, cols, depth, a, a_row, a_k, b, c.p, ldc, &f);
                     for (size_t i = 0; i < rows; i++) {
                         for (size_t j = 0; j < ldc && (i + 1 < rows || j < cols); j++) {
                             double sum = 0;
                             for (size_t p = 0; p < depth; p++) {
-                                sum += (double)a[p * k->f32_mr + i] * b[p * k->f32_nr + j % cols];
+                                sum += (double)a[p * a_k + i * a_row] * b[p * k->f32_nr + j % cols];
                             }
                             if (j >= cols) { /* between rows nothing is written */
                                 uint32_t bits;
@@ -100,11 +102,12 @@ static void patches(void **state)
         for (size_t step = 1; step <= 3; step++) {
             for (size_t piece = 1; piece <= k->f32_nr; piece += 2) {
                 enum { DEPTH = 6 };
-                size_t nr = k->f32_nr, from[NORI__NR_MAX], pieces = 0;
+                size_t nr = k->f32_nr, from[NORI__NR_MAX], pieces = 0, pieces16 = 0;
                 int64_t where[NORI__NR_MAX], offset[DEPTH];
                 for (size_t j = 0; j < nr; j += piece) {
                     from[pieces] = j;
                     where[pieces++] = (int64_t)(j * 7);
+                    pieces16 += j < k->s16_nr;
                 }
                 for (int64_t p = 0; p < DEPTH; p++) {
                     offset[p] = p * 11;
@@ -118,13 +121,15 @@ static void patches(void **state)
                 buffer out = take((DEPTH + 1) * nr * sizeof(float), 4);
                 buffer out16 = take((DEPTH / 2 + 1) * k->s16_nr * 2 * sizeof(int16_t), 2);
                 k->f32_patches(DEPTH, offset, x, pieces, from, where, step, out.p);
-                k->s16_patches(DEPTH / 2, offset, x16, pieces, from, where, step, out16.p);
-                assert_int_equal(k->s16_nr, nr);
+                k->s16_patches(DEPTH / 2, offset, x16, pieces16, from, where, step, out16.p);
                 for (size_t i = 0; i < DEPTH * nr; i++) {
                     size_t p = i / nr, j = i % nr, s = j / piece;
                     size_t at = (size_t)(offset[p] + where[s]) + (j - from[s]) * step;
                     assert_true(((float *)out.p)[i] == x[at]);
-                    assert_int_equal(((int16_t *)out16.p)[(p / 2 * nr + j) * 2 + p % 2], x16[at]);
+                    if (j < k->s16_nr) {
+                        assert_int_equal(
+                            ((int16_t *)out16.p)[(p / 2 * k->s16_nr + j) * 2 + p % 2], x16[at]);
+                    }
                 }
                 give(&out);
                 give(&out16);

@@ -18,14 +18,20 @@ static float finished(float sum, size_t row, size_t col, const nori__f32_finish 
     return f->clamp ? nori__clamp(sum, f->low, f->high) : sum;
 }
 
-static void f32_tile(size_t rows, size_t cols, size_t k, const float *a, const float *b, float *c,
-                     size_t ldc, const nori__f32_finish *finish)
+static void f32_tile(size_t rows, size_t cols, size_t k, const float *a, size_t a_row, size_t a_k,
+                     const float *b, float *c, size_t ldc, const nori__f32_finish *finish)
 {
     float sum[MR][NR] = {{0}};
-    for (size_t p = 0; p < k; p++, a += MR, b += NR) {
+    /* Rows that are not there repeat the last: a constant count is faster. */
+    size_t at[MR];
+    for (size_t i = 0; i < MR; i++) {
+        at[i] = (i < rows ? i : rows - 1) * a_row;
+    }
+    for (size_t p = 0; p < k; p++, a += a_k, b += NR) {
         for (size_t i = 0; i < MR; i++) {
+            float v = a[at[i]];
             for (size_t j = 0; j < NR; j++) {
-                sum[i][j] += a[i] * b[j];
+                sum[i][j] += v * b[j];
             }
         }
     }

@@ -22,6 +22,7 @@ void nori__avx2_window(nori__kernels *k);
 void nori__avx2_move(nori__kernels *k);
 void nori__avx2_product8(nori__kernels *k);
 void nori__avx2_block(nori__kernels *k);
+void nori__avx512_gemm(nori__kernels *k);
 void nori__avx512_block(nori__kernels *k);
 void nori__avx512_product8(nori__kernels *k);
 void nori__avx512_unary(nori__kernels *k);

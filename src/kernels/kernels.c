@@ -31,6 +31,7 @@ static void fill(nori__cpu_level level, nori__kernels *k)
     }
     if (level >= NORI__CPU_AVX512) {
         nori__avx512_product8(k);
+        nori__avx512_gemm(k);
         nori__avx512_unary(k);
         nori__avx512_block(k);
     }

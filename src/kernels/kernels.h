@@ -110,12 +110,13 @@ typedef struct nori__kernels {
     nori__cpu_level level;
 
     /* ---- float products (base_gemm.c) ----
-     * Panels: A in panels of mr rows, a[k][mr]; B in panels of nr columns, b[k][nr]; both filled
-     * up with zeros (or anything: columns past the end are not stored). */
+     * B stands in panels of nr columns, b[k][nr], filled up with zeros (or anything: columns past
+     * the end are not stored). Element (i, p) of A is a[i * a_row + p * a_k]: rows or columns of a
+     * matrix as they are, or panels of mr rows, a[k][mr]. */
     size_t f32_mr, f32_nr;
     /* c[rows][cols] = finish(a * b); rows <= mr, cols <= nr; c has row stride ldc. */
-    void (*f32_tile)(size_t rows, size_t cols, size_t k, const float *a, const float *b, float *c,
-                     size_t ldc, const nori__f32_finish *finish);
+    void (*f32_tile)(size_t rows, size_t cols, size_t k, const float *a, size_t a_row, size_t a_k,
+                     const float *b, float *c, size_t ldc, const nori__f32_finish *finish);
     /* One panel: out[k][width] = in[k * k_step + j * step], j < count <= width; else 0. */
     void (*f32_pack)(size_t width, size_t k, size_t count, const float *in, size_t k_step,
                      size_t step, float *out);

@@ -13,6 +13,7 @@ nori_isa_flags(avx2 ${avx2})
 set(avx512
     avx512_block.c
     avx512_product8.c
+    avx512_gemm.c
     avx512_unary.c
 )
 nori_sources(${avx512})

@@ -71,7 +71,8 @@ const char *nori__activation_of(const nori__node *n, float *p, size_t *n_p);
 
 /* Operands of one of several products of the same sizes. */
 typedef struct nori__product_part {
-    const float *a;   /* packed panels, each of depth k */
+    const float *a;   /* packed panels, each of depth k; or, if a_row is not 0, element (i, p) of */
+    size_t a_row, a_k; /* a matrix as it is, at a[i * a_row + p * a_k] */
     const float *b;   /* packed panels, or NULL: p->pack is asked */
     float *c;
     const float *row; /* added to rows, or NULL */

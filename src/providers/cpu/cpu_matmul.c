@@ -1,12 +1,14 @@
 /* cpu_matmul.c: float MatMul, Gemm and com.microsoft FusedGemm.
  *
  * A constant right operand is packed once; then up to FEW rows are multiplied straight from the
- * input, each panel read once. Otherwise rows are packed per run, and a right operand that is not
- * constant is packed panel by panel where it is used. */
+ * input, each panel read once. Otherwise rows are read as they are, or packed per run where their
+ * distance does not suit the cache; a right operand that is not constant is packed panel by panel
+ * where it is used. */
 #include "providers/cpu/cpu.h"
 #include "providers/reference/ref_nn.h"
 
 #define FEW 4
+#define CROWDED_STEP 512 /* floats between rows: lines at the same place of few sets of the cache */
 #define FEW_GRAIN 4 /* panels a unit */
 
 typedef struct matmul_state {
@@ -114,7 +116,15 @@ static void batch_at(const nori__ref_product_work *w, size_t index, int64_t *a, 
 static void matmul_part(const nori__product *p, size_t index, nori__product_part *part)
 {
     const matmul_run *r = p->user;
-    part->a = r->a + index * r->packed;
+    if (r->packed > 0) {
+        part->a = r->a + index * r->packed;
+    } else {
+        int64_t a, b;
+        batch_at(&r->w, index, &a, &b);
+        part->a = (const float *)r->w.a + a;
+        part->a_row = (size_t)r->w.a_row;
+        part->a_k = (size_t)r->w.a_col;
+    }
     part->b = r->s->weights;
     part->c = (float *)r->w.y + index * p->m * p->n;
     part->row = r->row;
@@ -213,8 +223,12 @@ static bool matmul_shapes(const matmul_state *s, const nori_call *call, matmul_r
                                  .part = matmul_part, .pack = s->weights ? NULL : matmul_pack_b,
                                  .user = r};
     r->few = s->weights && w->m <= FEW && w->a_col == 1;
+    /* Rows are read as they are, unless they lie so that they push each other out of the cache. */
+    if (w->a_row % CROWDED_STEP != 0 || r->product.m == 1) {
+        return true;
+    }
     r->packed = nori__packed_a(r->product.m, r->product.k);
-    return r->few || nori__mul_size(r->packed * sizeof(float), count, &r->a_bytes);
+    return r->packed > 0 && nori__mul_size(r->packed * sizeof(float), count, &r->a_bytes);
 }
 
 static size_t matmul_scratch(const matmul_run *r, int threads)
@@ -274,9 +288,11 @@ static nori_status matmul_kernel(const void *state, nori_call *call)
     nori__cpu_scratch scratch;
     NORI__TRY(nori__cpu_take(call, matmul_scratch(&r, threads), &scratch));
     r.a = scratch.data;
-    nori__parallel_for(call->pool, threads,
-                       (int64_t)(r.product.count * ((r.product.m + mr - 1) / mr)), 4, pack_a_units,
-                       &r);
+    if (r.packed > 0) {
+        nori__parallel_for(call->pool, threads,
+                           (int64_t)(r.product.count * ((r.product.m + mr - 1) / mr)), 4,
+                           pack_a_units, &r);
+    }
     nori__product_run(call, &r.product, (char *)scratch.data + nori__cpu_round(r.a_bytes));
     nori__cpu_give(call, &scratch);
     return NORI_OK;

@@ -5,8 +5,9 @@
  * any sum. */
 #include "providers/cpu/cpu.h"
 
-#define K_BLOCK 288           /* 16 columns of it: 18 KB */
+#define K_BLOCK 288           /* 32 columns of it: 36 KB */
 #define CHUNK_COLUMNS 192     /* of K_BLOCK depth: 221 KB */
+#define LINE 16               /* floats of a cache line */
 #define A_BLOCK (192 * 1024)  /* bytes of A kept in the second cache */
 
 typedef struct cut {
@@ -64,6 +65,20 @@ typedef struct product_job {
     float *scratch;
 } product_job;
 
+/* Where row panel i begins. Panels of a matrix as it is are of even height; packed ones have mr. */
+static size_t row_of(const product_job *job, const nori__product_part *part, size_t i)
+{
+    return part->a_row ? i * job->p->m / job->cut.rows : i * job->cut.mr;
+}
+
+/* The share of one of parts of the next panel's lines, so that it has come when its turn does. */
+static void fetch(const float *b, size_t floats, size_t i, size_t parts)
+{
+    for (size_t at = floats * i / parts; at < floats * (i + 1) / parts; at += LINE) {
+        NORI__PREFETCH(b + at);
+    }
+}
+
 /* Rows [i0, i1) by columns [j0, j1), in panels, for one block of k. */
 static void multiply(const product_job *job, const nori__product_part *part, const float *b,
                      size_t b_panel, size_t block, size_t i0, size_t i1, size_t j0, size_t j1)
@@ -73,19 +88,26 @@ static void multiply(const product_job *job, const nori__product_part *part, con
     size_t k0 = block * c->kc, kc = p->k - k0 < c->kc ? p->k - k0 : c->kc;
     bool first = block == 0, last = k0 + kc >= p->k;
     nori__f32_finish f = {.clamp = last && p->act.clamp, .low = p->act.low, .high = p->act.high};
+    size_t a_row = part->a_row ? part->a_row : 1, a_k = part->a_row ? part->a_k : c->mr;
     for (size_t ib = i0; ib < i1; ib += c->block_rows) {
         size_t ie = i1 - ib < c->block_rows ? i1 : ib + c->block_rows;
         for (size_t j = j0; j < j1; j++) {
             size_t col = j * c->nr, cols = p->n - col < c->nr ? p->n - col : c->nr;
+            const float *panel = b + (j - j0) * b_panel;
             f.col = first && p->col ? p->col + col : NULL;
             for (size_t i = ib; i < ie; i++) {
-                size_t row = i * c->mr, rows = p->m - row < c->mr ? p->m - row : c->mr;
+                size_t row = row_of(job, part, i), end = row_of(job, part, i + 1);
+                size_t rows = (end < p->m ? end : p->m) - row;
                 float *to = part->c + row * p->ldc + col;
+                const float *a = part->a_row ? part->a + row * a_row + k0 * a_k
+                                             : part->a + row * p->k + k0 * c->mr;
                 f.row = first && part->row ? part->row + row : NULL;
                 f.add = !first ? to : part->add ? part->add + row * p->ldc + col : NULL;
                 f.ld_add = p->ldc;
-                job->kern->f32_tile(rows, cols, kc, part->a + row * p->k + k0 * c->mr,
-                                    b + (j - j0) * b_panel, to, p->ldc, &f);
+                if (part->b && j + 1 < j1) {
+                    fetch(panel + b_panel, kc * c->nr, i - ib, ie - ib);
+                }
+                job->kern->f32_tile(rows, cols, kc, a, a_row, a_k, panel, to, p->ldc, &f);
             }
         }
     }
@@ -119,8 +141,8 @@ static void product_units(void *user, int64_t begin, int64_t end, int thread)
         }
         if (p->act.apply) {
             size_t col = j0 * c->nr, n = (j1 * c->nr < p->n ? j1 * c->nr : p->n) - col;
-            size_t stop = i1 * c->mr < p->m ? i1 * c->mr : p->m;
-            for (size_t row = i0 * c->mr; row < stop; row++) {
+            size_t stop = row_of(job, &part, i1) < p->m ? row_of(job, &part, i1) : p->m;
+            for (size_t row = row_of(job, &part, i0); row < stop; row++) {
                 float *to = part.c + row * p->ldc + col;
                 job->kern->f32_unary[p->act.function](n, to, to, p->act.p);
             }

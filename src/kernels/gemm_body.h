@@ -1,0 +1,211 @@
+/* gemm_body.h: tiles of float products over vectors; see f32_tile and f32_few_rows in kernels.h.
+ * Included once a level, after simd.h.
+ *
+ * With 32 registers a tile is 14 x 2 vectors: 28 sums, two vectors of B, a broadcast value of A; with
+ * 16 registers 6 x 2. Row counts are compiled apart, so that a short panel costs what it has. Rows of
+ * A are addressed in threes from one pointer, since addresses of the form p + step and p + 2 step
+ * cost nothing: any strides of A do, packed or not. */
+#if V_REGISTERS == 32
+#define MR 14
+#else
+#define MR 6
+#endif
+#define NR (2 * VL)
+#define TURN 4
+
+ALWAYS vf gemm_limit(vf v, const nori__f32_finish *f)
+{
+    return f->clamp ? v_clamp(v, v_set(f->low), v_set(f->high)) : v;
+}
+
+/* One row of sums to c. */
+ALWAYS void gemm_put(vf v0, vf v1, size_t row, size_t cols, float *c, const nori__f32_finish *f)
+{
+    if (f->row) {
+        vf add = v_set(f->row[row]);
+        v0 = v_add(v0, add);
+        v1 = v_add(v1, add);
+    }
+    const float *old = f->add ? f->add + row * f->ld_add : NULL;
+    if (NORI__LIKELY(cols == NR)) {
+        if (f->col) {
+            v0 = v_add(v0, v_load(f->col));
+            v1 = v_add(v1, v_load(f->col + VL));
+        }
+        if (old) {
+            v0 = v_add(v0, v_load(old));
+            v1 = v_add(v1, v_load(old + VL));
+        }
+        v_store(c, gemm_limit(v0, f));
+        v_store(c + VL, gemm_limit(v1, f));
+        return;
+    }
+    size_t n0 = cols < VL ? cols : VL, n1 = cols - n0;
+    v0 = f->col ? v_add(v0, v_load_some(f->col, n0)) : v0;
+    v0 = old ? v_add(v0, v_load_some(old, n0)) : v0;
+    v_store_some(c, n0, gemm_limit(v0, f));
+    if (n1 > 0) {
+        v1 = f->col ? v_add(v1, v_load_some(f->col + VL, n1)) : v1;
+        v1 = old ? v_add(v1, v_load_some(old + VL, n1)) : v1;
+        v_store_some(c + VL, n1, gemm_limit(v1, f));
+    }
+}
+
+ALWAYS float gemm_at(const char *p, size_t which, size_t step)
+{
+    return *(const float *)(const void *)(which == 0 ? p : which == 1 ? p + step : p + 2 * step);
+}
+
+/* rows and halves (1: at most VL columns, half the work in the same order of sums) are constants
+ * where this is inlined. */
+ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_t k, const float *a,
+                      size_t a_row, size_t a_k, const float *b, float *c, size_t ldc,
+                      const nori__f32_finish *f)
+{
+    vf s[MR][2];
+    size_t row = a_row * sizeof(float), next = a_k * sizeof(float);
+    const char *p0 = (const char *)(const void *)a, *p3 = p0 + 3 * row, *p6 = p3 + 3 * row;
+    const char *p9 = p6 + 3 * row, *p12 = p9 + 3 * row;
+    for (size_t i = 0; i < rows; i++) {
+        s[i][0] = s[i][1] = v_zero();
+    }
+    size_t p = 0;
+    if (next == sizeof(float)) { /* rows along k: several steps a turn, fewer additions of addresses */
+        for (; p + TURN <= k; p += TURN, b += TURN * NR) {
+            for (size_t u = 0; u < TURN; u++) {
+                vf b0 = v_load(b + u * NR), b1 = halves > 1 ? v_load(b + u * NR + VL) : b0;
+                for (size_t i = 0; i < rows; i++) {
+                    const char *q = i < 3 ? p0 : i < 6 ? p3 : i < 9 ? p6 : i < 12 ? p9 : p12;
+                    vf v = v_set(gemm_at(q + u * sizeof(float), i % 3, row));
+                    s[i][0] = v_fma(v, b0, s[i][0]);
+                    if (halves > 1) {
+                        s[i][1] = v_fma(v, b1, s[i][1]);
+                    }
+                }
+            }
+            p0 += TURN * sizeof(float);
+            p3 += TURN * sizeof(float);
+            p6 += TURN * sizeof(float);
+            p9 += TURN * sizeof(float);
+            p12 += TURN * sizeof(float);
+        }
+    }
+    for (; p < k; p++, b += NR) {
+        vf b0 = v_load(b), b1 = halves > 1 ? v_load(b + VL) : b0;
+        for (size_t i = 0; i < rows; i++) {
+            const char *q = i < 3 ? p0 : i < 6 ? p3 : i < 9 ? p6 : i < 12 ? p9 : p12;
+            vf v = v_set(gemm_at(q, i % 3, row));
+            s[i][0] = v_fma(v, b0, s[i][0]);
+            if (halves > 1) {
+                s[i][1] = v_fma(v, b1, s[i][1]);
+            }
+        }
+        p0 += next;
+        p3 += next;
+        p6 += next;
+        p9 += next;
+        p12 += next;
+    }
+    for (size_t i = 0; i < rows; i++) {
+        gemm_put(s[i][0], s[i][1], i, cols, c + i * ldc, f);
+    }
+}
+
+#define TILE(rows)                                                                          \
+    case 2 * (rows):                                                                        \
+        gemm_tile(rows, 1, cols, k, a, a_row, a_k, b, c, ldc, f);                           \
+        break;                                                                              \
+    case 2 * (rows) + 1:                                                                    \
+        gemm_tile(rows, 2, cols, k, a, a_row, a_k, b, c, ldc, f);                           \
+        break;
+
+static void f32_tile(size_t rows, size_t cols, size_t k, const float *a, size_t a_row, size_t a_k,
+                     const float *b, float *c, size_t ldc, const nori__f32_finish *f)
+{
+    switch (2 * rows + (cols > VL)) {
+        TILE(1)
+        TILE(2)
+        TILE(3)
+        TILE(4)
+        TILE(5)
+        TILE(6)
+#if MR == 14
+        TILE(7)
+        TILE(8)
+        TILE(9)
+        TILE(10)
+        TILE(11)
+        TILE(12)
+        TILE(13)
+        TILE(14)
+#endif
+    default: break;
+    }
+}
+#undef TILE
+
+/* ---- few rows ---- */
+
+/* Sums of parts steps of k apart, so that the latency of FMA is hidden. The panels are a stream:
+ * what lies a few lines ahead is fetched (nothing is read there). */
+#define FEW_AHEAD 1024 /* floats */
+
+ALWAYS void gemm_few(const size_t rows, const size_t parts, size_t cols, size_t k, const float *x,
+                     size_t ldx, const float *b, float *y, size_t ldy, const nori__f32_finish *f)
+{
+    vf s[4][4][2];
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t u = 0; u < parts; u++) {
+            s[i][u][0] = s[i][u][1] = v_zero();
+        }
+    }
+    size_t p = 0;
+    for (; p + parts <= k; p += parts, b += parts * NR) {
+        for (size_t u = 0; u < parts; u++) {
+            vf b0 = v_load(b + u * NR), b1 = v_load(b + u * NR + VL);
+            NORI__PREFETCH(b + u * NR + FEW_AHEAD);
+            if (VL == 16) {
+                NORI__PREFETCH(b + u * NR + VL + FEW_AHEAD);
+            }
+            for (size_t i = 0; i < rows; i++) {
+                vf v = v_set(x[i * ldx + p + u]);
+                s[i][u][0] = v_fma(v, b0, s[i][u][0]);
+                s[i][u][1] = v_fma(v, b1, s[i][u][1]);
+            }
+        }
+    }
+    for (; p < k; p++, b += NR) {
+        vf b0 = v_load(b), b1 = v_load(b + VL);
+        for (size_t i = 0; i < rows; i++) {
+            vf v = v_set(x[i * ldx + p]);
+            s[i][0][0] = v_fma(v, b0, s[i][0][0]);
+            s[i][0][1] = v_fma(v, b1, s[i][0][1]);
+        }
+    }
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t u = parts / 2; u > 0; u /= 2) {
+            for (size_t q = 0; q < u; q++) {
+                s[i][q][0] = v_add(s[i][q][0], s[i][q + u][0]);
+                s[i][q][1] = v_add(s[i][q][1], s[i][q + u][1]);
+            }
+        }
+        gemm_put(s[i][0][0], s[i][0][1], i, cols, y + i * ldy, f);
+    }
+}
+
+static void f32_few_rows(size_t rows, size_t n, size_t k, const float *x, size_t ldx,
+                         const float *b, float *y, size_t ldy, const nori__f32_finish *finish)
+{
+    nori__f32_finish f = *finish;
+    for (size_t j = 0; j < n; j += NR, b += NR * k) {
+        size_t cols = n - j < NR ? n - j : NR;
+        f.col = finish->col ? finish->col + j : NULL;
+        f.add = finish->add ? finish->add + j : NULL;
+        switch (rows) {
+        case 1: gemm_few(1, 4, cols, k, x, ldx, b, y + j, ldy, &f); break;
+        case 2: gemm_few(2, 2, cols, k, x, ldx, b, y + j, ldy, &f); break;
+        case 3: gemm_few(3, 2, cols, k, x, ldx, b, y + j, ldy, &f); break;
+        default: gemm_few(4, 2, cols, k, x, ldx, b, y + j, ldy, &f); break;
+        }
+    }
+}
