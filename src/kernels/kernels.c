@@ -14,6 +14,7 @@ static void fill(nori__cpu_level level, nori__kernels *k)
     nori__base_int8(k);
     nori__base_unary(k);
     nori__base_vector(k);
+    nori__base_recurrent(k);
     nori__base_window(k);
     nori__base_move(k);
     nori__base_product8(k);
@@ -24,6 +25,7 @@ static void fill(nori__cpu_level level, nori__kernels *k)
         nori__avx2_int8(k);
         nori__avx2_unary(k);
         nori__avx2_vector(k);
+        nori__avx2_recurrent(k);
         nori__avx2_window(k);
         nori__avx2_move(k);
         nori__avx2_product8(k);
@@ -32,6 +34,7 @@ static void fill(nori__cpu_level level, nori__kernels *k)
     if (level >= NORI__CPU_AVX512) {
         nori__avx512_product8(k);
         nori__avx512_gemm(k);
+        nori__avx512_recurrent(k);
         nori__avx512_unary(k);
         nori__avx512_block(k);
     }

@@ -202,6 +202,17 @@ typedef struct nori__kernels {
                           const float *bias, float *y);
     void (*f32_axpy)(size_t n, float a, const float *x, float *y); /* y += a x */
 
+    /* ---- gates of recurrent cells (base_recurrent.c) ----
+     * One step of n hidden units of one sequence. Sums of gates lie as [units / lanes][gates][lanes],
+     * lanes being nr / 2, whole blocks: x of the input, r of the recurrence. h has n of a state. */
+    /* Gates i, o, f, c; the cell c is updated, h made. */
+    void (*f32_lstm)(size_t n, const float *x, const float *r, float *c, float *h);
+    /* Gates z, r, h of x; r has all three, or z and r while late has h, one value a unit, made from
+     * what f32_gru_reset gives: the reset gate times h. out may not be h. */
+    void (*f32_gru)(size_t n, const float *x, const float *r, const float *late, const float *h,
+                    float *out);
+    void (*f32_gru_reset)(size_t n, const float *x, const float *r, const float *h, float *out);
+
     /* ---- windows (base_window.c) ----
      * A depthwise convolution of one channel over its padded plane x, rows x_step apart:
      * y[h][w] = finish(sum w[r][c] * x[h * sh + r * dh][w * sw + c * dw]), y dense, finish->row[0]

@@ -4,6 +4,7 @@ nori_sources(
     base_int8.c
     base_move.c
     base_product8.c
+    base_recurrent.c
     base_unary.c
     base_vector.c
     base_window.c

@@ -4,6 +4,7 @@ set(avx2
     avx2_int8.c
     avx2_move.c
     avx2_product8.c
+    avx2_recurrent.c
     avx2_unary.c
     avx2_vector.c
     avx2_window.c
@@ -14,6 +15,7 @@ set(avx512
     avx512_block.c
     avx512_product8.c
     avx512_gemm.c
+    avx512_recurrent.c
     avx512_unary.c
 )
 nori_sources(${avx512})

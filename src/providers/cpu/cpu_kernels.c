@@ -89,6 +89,9 @@ static const struct row {
     {NORI__OP_ONNX_ReduceMean, first_float, &nori__cpu_mean},
     {NORI__OP_ONNX_Cast, half_and_float, &nori__cpu_cast},
     {NORI__OP_ONNX_Transpose, words, &nori__cpu_transpose},
+    {NORI__OP_ONNX_LSTM, floats, &nori__cpu_recurrent},
+    {NORI__OP_ONNX_GRU, floats, &nori__cpu_recurrent},
+    {NORI__OP_ONNX_RNN, floats, &nori__cpu_recurrent},
 };
 
 const nori__kernel *nori__cpu_kernel(const nori__node *node)

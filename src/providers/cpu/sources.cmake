@@ -22,6 +22,7 @@ nori_sources(
     cpu_qconv.c
     cpu_qmatmul.c
     cpu_quant.c
+    cpu_recurrent.c
     cpu_resize.c
     cpu_rows.c
     cpu_transpose.c
@@ -34,5 +35,6 @@ nori_sources(
     qconv_run.c
     qlines.c
     qpack.c
+    recurrent_pack.c
     sproduct.c
 )
