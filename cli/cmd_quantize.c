@@ -9,11 +9,12 @@ static const cli_option options[] = {
     {"--output", "FILE", "the quantized model"},
     CLI_SAMPLE_OPTIONS,
     CLI_PERTURB_OPTION,
-    {"--kind", "WORD", "static (default), dynamic (ranges in each run) or weights (alone)"},
+    {"--kind", "WORD", "static (default), dynamic (ranges in each run), weights (alone), fp16 or bf16"},
     {"--activations", "TYPE", "uint8 (default), int8, uint16 or int16"},
     {"--weights", "TYPE", "int8 (default) or uint8; weights alone: also int4, uint4"},
     {"--block", "N", "weights alone: 16, 32, 64 ... of a column share a scale"},
     {"--packed", NULL, "weights alone, in blocks: products as com.microsoft MatMulNBits"},
+    {"--half-io", NULL, "fp16, bf16: inputs and outputs change their type too"},
     {"--per-tensor", NULL, "one scale a weight, not one an output channel"},
     {"--symmetric", NULL, "activations with zero point 0 (unsigned types: the middle)"},
     {"--calibration", "FILE", "ranges from a file of `nori calibrate`; --data then measures only"},
@@ -87,13 +88,44 @@ static bool search_options(const cli_args *args, nori_quantize_options *o)
     return true;
 }
 
+/* Options that another kind of quantization takes would do nothing. */
+static bool kind_has_options(const cli_args *args, int kind, const char *word_of_kind)
+{
+    enum { STATIC = 1, DYNAMIC = 2, WEIGHTS = 4, HALF = 24 };
+    static const struct {
+        const char *option;
+        int kinds;
+        const char *of;
+    } rows[] = {{"--activations", STATIC, "static"},
+                {"--symmetric", STATIC, "static"},
+                {"--method", STATIC, "static"},
+                {"--percentile", STATIC, "static"},
+                {"--budget", STATIC, "static"},
+                {"--without", STATIC, "static"},
+                {"--no-search", STATIC, "static"},
+                {"--calibration", STATIC | HALF, "static, fp16 and bf16"},
+                {"--weights", STATIC | DYNAMIC | WEIGHTS, "static, dynamic and weights"},
+                {"--per-tensor", STATIC | DYNAMIC | WEIGHTS, "static, dynamic and weights"},
+                {"--block", WEIGHTS, "weights"},
+                {"--packed", WEIGHTS, "weights"},
+                {"--half-io", HALF, "fp16 and bf16"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (cli_has(args, rows[i].option) && !(rows[i].kinds & 1 << kind)) {
+            cli_usage(args, "%s is for --kind %s; it does nothing for %s", rows[i].option, rows[i].of,
+                      word_of_kind);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool read_options(const cli_args *args, nori_quantize_options *o, const char **exclude)
 {
     static const char *const activations[] = {"uint8", "int8", "uint16", "int16", NULL};
     static const nori_type activation_types[] = {NORI_UINT8, NORI_INT8, NORI_UINT16, NORI_INT16};
     static const char *const weights[] = {"int8", "uint8", "int4", "uint4", NULL};
     static const nori_type weight_types[] = {NORI_INT8, NORI_UINT8, NORI_INT4, NORI_UINT4};
-    static const char *const kinds[] = {"static", "dynamic", "weights", NULL};
+    static const char *const kinds[] = {"static", "dynamic", "weights", "fp16", "bf16", NULL};
     static const char *const methods[] = {"minmax", "percentile", "entropy", "mse", "average", "auto", NULL};
     int activation = 0, weight = 0, method = NORI_RANGE_AUTO, kind = 0;
     long threads, block;
@@ -119,16 +151,8 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
         }
         method = NORI_RANGE_PERCENTILE;
     }
-    static const char *const of_static[] = {"--activations", "--symmetric", "--method",
-                                            "--percentile", "--calibration", "--budget", "--without",
-                                            "--no-search"};
-    for (size_t i = 0; kind != NORI_QUANTIZE_STATIC && i < sizeof(of_static) / sizeof(of_static[0]);
-         i++) {
-        if (cli_has(args, of_static[i])) {
-            cli_usage(args, "%s is for --kind static: nothing of activations is stored by %s",
-                      of_static[i], kinds[kind]);
-            return false;
-        }
+    if (!kind_has_options(args, kind, kinds[kind])) {
+        return false;
     }
     if (!search_options(args, o)) {
         return false;
@@ -138,6 +162,7 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
     o->weight_type = weight_types[weight];
     o->block = (int)block;
     o->packed = cli_has(args, "--packed");
+    o->half_io = cli_has(args, "--half-io");
     o->per_channel = !cli_has(args, "--per-tensor");
     o->symmetric_activations = cli_has(args, "--symmetric");
     o->method = (nori_range_method)method;
@@ -201,7 +226,16 @@ static void decibel(double v, char *out, size_t size)
     }
 }
 
-static void print_nodes(const nori_quantize_report *r)
+/* What nodes compute on that did not stay float32. */
+static const char *compact_word(const cli_args *args)
+{
+    const char *kind = cli_value(args, "--kind");
+    return kind && strcmp(kind, "fp16") == 0   ? "float16"
+           : kind && strcmp(kind, "bf16") == 0 ? "bfloat16"
+                                               : "integers";
+}
+
+static void print_nodes(const cli_args *args, const nori_quantize_report *r)
 {
     nori_quantize_node n = {.size = sizeof(n)};
     char sqnr[32];
@@ -212,7 +246,7 @@ static void print_nodes(const nori_quantize_report *r)
     printf("\n%-*s %-8s %12s  %s\n", width, "node", "", "weights", "why");
     for (size_t i = 0; nori_quantize_report_node(r, i, &n); i++) {
         decibel(n.quantized && n.weight_sqnr != 0 ? n.weight_sqnr : NAN, sqnr, sizeof(sqnr));
-        printf("%-*s %-8s %12s%s%s\n", width, n.path, n.quantized ? "integers" : "float", sqnr,
+        printf("%-*s %-8s %12s%s%s\n", width, n.path, n.quantized ? compact_word(args) : "float", sqnr,
                n.reason[0] ? "  " : "", n.reason);
     }
 }
@@ -304,7 +338,7 @@ static void print_text(const cli_args *args, const nori_quantize_report *r, cons
     if (s.samples > 0) {
         printf("samples     %zu\n", s.samples);
     }
-    printf("integers    %5zu of %zu nodes\n", s.quantized_nodes, s.nodes);
+    printf("%-11s %5zu of %zu nodes\n", compact_word(args), s.quantized_nodes, s.nodes);
     print_reasons(r);
     printf("weights     %s, were %s (%.2f times smaller)\n", after, before,
            s.weight_bytes_after ? (double)s.weight_bytes_before / (double)s.weight_bytes_after : 0);
@@ -324,7 +358,7 @@ static void print_text(const cli_args *args, const nori_quantize_report *r, cons
     print_steps(r);
     print_tries(r);
     if (cli_has(args, "--nodes")) {
-        print_nodes(r);
+        print_nodes(args, r);
     }
     if (cli_has(args, "--values")) {
         print_values(r);
@@ -337,7 +371,8 @@ static void warn_unchanged(const cli_args *args, const nori_quantize_report *r)
     nori_quantize_summary s = {.size = sizeof(s)};
     nori_quantize_report_summary(r, &s);
     if (s.quantized_nodes == 0) {
-        cli_warn(args, "no node computes on integers that did not before; --nodes says why");
+        cli_warn(args, "no node computes on %s that did not before; --nodes says why",
+                 compact_word(args));
     }
 }
 
@@ -487,4 +522,5 @@ const cli_verb cli_quantize = {
     "  nori quantize model.onnx --output int8.onnx --data inputs.npy --method mse --values\n"
     "  nori quantize model.onnx --output int8.onnx --random 32 --exclude 'head/*'\n"
     "  nori quantize model.onnx --output dynamic.onnx --kind dynamic\n"
+    "  nori quantize model.onnx --output half.onnx --kind fp16 --data inputs.npy\n"
     "  nori quantize model.onnx --output int4.onnx --kind weights --weights int4 --block 32\n"};

@@ -408,7 +408,10 @@ typedef enum nori_quantize_step {
 typedef enum nori_quantize_kind {
     NORI_QUANTIZE_STATIC,  /* weights and activations, ranges from samples */
     NORI_QUANTIZE_DYNAMIC, /* weights, and activations with ranges found in each run */
-    NORI_QUANTIZE_WEIGHTS  /* weights alone: smaller, the sums stay float */
+    NORI_QUANTIZE_WEIGHTS, /* weights alone: smaller, the sums stay float */
+    NORI_QUANTIZE_FP16,    /* no integers: nodes compute in float16 where their operator's version can
+                              and, with samples or a calibration, where their values fit */
+    NORI_QUANTIZE_BF16     /* the same in bfloat16 */
 } nori_quantize_kind;
 
 typedef struct nori_quantize_options {
@@ -437,7 +440,8 @@ typedef struct nori_quantize_options {
     void (*progress)(void *user, const char *phase, size_t done, size_t total);
     void *progress_user;
     /* Static: ranges from here and not from samples, which then only measure. May be NULL. Must have
-     * been made with this model, else DATA. */
+     * been made with this model, else DATA. With NORI_QUANTIZE_FP16 and BF16: values to look for
+     * what lies beyond the type. */
     const nori_calibration *calibration;
     /* Static, with samples: 1 (default): steps and methods are tried on a few samples and kept where
      * they pay, and layers stay float until the budget is met. 0: all steps are done, all layers
@@ -447,6 +451,7 @@ typedef struct nori_quantize_options {
     double least_sqnr;   /* budget: dB of signal over error on the worst output; 0: none; default 20 */
     double most_top1;    /* budget: share of rows of scores whose largest may be another one; -1: none,
                             the default */
+    int half_io; /* FP16, BF16: 1: inputs and outputs change their type as well; 0: float32 stays */
 } nori_quantize_options;
 NORI_API void nori_quantize_options_default(nori_quantize_options *options);
 

@@ -155,7 +155,8 @@ static void outputs_to_pb(nori__packer *p, const nori__graph *g, nori__pb_graph 
     for (uint32_t i = 0; p->ok && i < g->output_count; i++) {
         const nori__value *v = g->outputs[i];
         const nori__pb_value *was = old && i < old->outputs.count ? &old->outputs.items[i] : NULL;
-        if (was && nori__str_is(was->name, v->name)) {
+        bool retyped = was && was->type && v->declared.elem && v->declared.elem != was->type->elem;
+        if (was && nori__str_is(was->name, v->name) && !retyped) {
             list[i] = *was;
         } else {
             nori__value_to_pb(p, v, &list[i]);

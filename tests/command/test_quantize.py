@@ -38,6 +38,9 @@ class Quantize(case.Case):
             for args in (("--method", "mse"), ("--symmetric",), ("--activations", "int8"),
                          ("--percentile", "99")):
                 self.assertIn(args[0], self.quantize("--kind", kind, *args, code=2).err)
+        for args in (("--weights", "int8"), ("--per-tensor",), ("--block", "32"), ("--packed",)):
+            self.assertIn(args[0], self.quantize("--kind", "fp16", *args, code=2).err)
+        self.assertIn("--half-io", self.quantize("--random", "1", "--half-io", code=2).err)
         self.quantize("--random", "1", "--method", "minmax", "--percentile", "99", code=2)
         self.quantize("--random", "1", "--percentile", "99")
 
@@ -53,6 +56,17 @@ class Quantize(case.Case):
         self.assertIn("y" * 40 + " ", out)
         self.assertNotIn(" \n", out)
         self.assertIn(name, self.nori("bench", path, "--runs", "1", "--profile", "--level", "0").out)
+
+    def test_half_types(self):
+        for kind, name in (("fp16", "float16"), ("bf16", "bfloat16")):
+            r = self.quantize("--kind", kind, "--random", "2", "--nodes")
+            self.assertIn("%-11s    19 of 19 nodes" % name, r.out)
+            self.assertIn("2.00 times smaller", r.out)
+            self.assertIn("float32[batch,10]", self.nori("inspect", self.out).out)
+            self.quantize("--kind", kind, "--half-io")
+            self.assertIn("%s[batch,10]" % name, self.nori("inspect", self.out).out)
+            self.nori("check", self.out)
+            self.nori("run", self.out)
 
     def test_nothing_to_quantize(self):
         path = self.file("r.onnx", m.one_node("Relu", [1, 4], [1, 4]))

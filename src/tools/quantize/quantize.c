@@ -28,6 +28,11 @@ static bool is_half_byte(nori_type t)
     return t == NORI_UINT4 || t == NORI_INT4;
 }
 
+static bool is_half(nori_quantize_kind kind)
+{
+    return kind == NORI_QUANTIZE_FP16 || kind == NORI_QUANTIZE_BF16;
+}
+
 static nori_status check_options(const nori__quantizer *q)
 {
     const nori_quantize_options *o = q->options;
@@ -46,9 +51,13 @@ static nori_status check_options(const nori__quantizer *q)
     if (!o->sample && !o->calibration && o->kind == NORI_QUANTIZE_STATIC) {
         return nori__fail(q->err, NORI_ERROR_ARGUMENT, "samples, or a calibration, were expected");
     }
-    if (o->calibration && o->kind != NORI_QUANTIZE_STATIC) {
+    if (o->calibration && o->kind != NORI_QUANTIZE_STATIC && !is_half(o->kind)) {
         return nori__fail(q->err, NORI_ERROR_ARGUMENT,
-                          "a calibration is for static quantization: the others store no ranges");
+                          "a calibration is for static quantization and for half types: the others "
+                          "look at no ranges");
+    }
+    if (o->half_io && !is_half(o->kind)) {
+        return nori__fail(q->err, NORI_ERROR_ARGUMENT, "inputs and outputs change to half types only");
     }
     bool power = o->block >= 16 && (o->block & (o->block - 1)) == 0;
     if ((o->block != 0 && !power) || ((o->block || o->packed) && !alone) ||
@@ -66,7 +75,11 @@ static void opsets_of(const nori_quantize_options *o, int64_t *must, int64_t *wa
 {
     *must = *want = 10;
     *why = "QuantizeLinear";
-    if (o->kind == NORI_QUANTIZE_DYNAMIC) {
+    if (is_half(o->kind)) {
+        *must = o->kind == NORI_QUANTIZE_BF16 ? 13 : 1;
+        *want = o->kind == NORI_QUANTIZE_BF16 ? 22 : 1; /* 13 to 21: no convolution, no pooling */
+        *why = "bfloat16 for all that computes";
+    } else if (o->kind == NORI_QUANTIZE_DYNAMIC) {
         *must = *want = 11;
         *why = "DynamicQuantizeLinear";
     } else if (o->kind == NORI_QUANTIZE_STATIC && is_wide(o->activation_type)) {
@@ -103,6 +116,11 @@ static nori_status fit_opset(nori__quantizer *q)
         return NORI_OK;
     }
     nori__ir_free(copy);
+    if (s == NORI_ERROR_UNSUPPORTED && have >= must && is_half(q->options->kind)) {
+        nori__q_note(q, "operator set %lld was kept, in which fewer operators take bfloat16: %s",
+                     (long long)have, why.message);
+        return NORI_OK;
+    }
     if (s == NORI_ERROR_UNSUPPORTED && have >= must) {
         nori__q_note(q, "one scale a weight is used, as operator set %lld has none per channel: %s",
                      (long long)have, why.message);
@@ -156,14 +174,25 @@ static nori_status quantize(nori__quantizer *q, nori_model **result)
     }
     NORI__TRY(nori__q_prepare(q));
     nori__q_summary(q->report)->weight_bytes_before = weight_bytes(q->ir);
-    NORI__TRY(nori__q_select_weights(q));
-    NORI__TRY(nori__model_from_ir(q->model, q->ir, &before, q->err));
     nori_quantize_kind kind = q->options->kind;
-    nori_status s = kind == NORI_QUANTIZE_DYNAMIC ? nori__q_emit_dynamic(q)
-                                                  : nori__q_emit_weights(q);
+    if (!is_half(kind)) {
+        NORI__TRY(nori__q_select_weights(q));
+    } else if (q->options->sample || q->options->calibration) {
+        NORI__TRY(nori__q_calibrate(q));
+    }
+    NORI__TRY(nori__model_from_ir(q->model, q->ir, &before, q->err));
+    nori_status s = is_half(kind)                   ? nori__q_emit_half(q)
+                    : kind == NORI_QUANTIZE_DYNAMIC ? nori__q_emit_dynamic(q)
+                                                    : nori__q_emit_weights(q);
     s = s == NORI_OK && q->options->packed ? import_microsoft(q) : s;
     s = s == NORI_OK ? nori__model_from_ir(q->model, q->ir, result, q->err) : s;
     s = s == NORI_OK && q->options->sample ? nori__q_measure(q, before, *result) : s;
+    if (s == NORI_OK && q->options->half_io) { /* measured before: samples are float32 */
+        nori_model_free(*result);
+        *result = NULL;
+        s = nori__q_half_io(q);
+        s = s == NORI_OK ? nori__model_from_ir(q->model, q->ir, result, q->err) : s;
+    }
     nori__q_summary(q->report)->weight_bytes_after = weight_bytes(q->ir);
     nori_model_free(before);
     return s;

@@ -169,6 +169,11 @@ nori_status nori__q_select_weights(nori__quantizer *q);
 nori_status nori__q_emit(nori__quantizer *q);
 nori_status nori__q_emit_dynamic(nori__quantizer *q);
 nori_status nori__q_emit_weights(nori__quantizer *q);
+/* precision.c: nodes in float16 or bfloat16; then the graph's inputs and outputs too. */
+nori_status nori__q_emit_half(nori__quantizer *q);
+nori_status nori__q_half_io(nori__quantizer *q);
+/* Whether an option says that a node stays float (select.c). */
+bool nori__q_excluded(const nori__quantizer *q, const nori__node *n);
 
 /* emit_common.c: what they share. All take the references of tensors given. */
 /* "base_what", in the quantizer's arena; NULL: no memory. */

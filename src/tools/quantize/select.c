@@ -19,7 +19,7 @@ static bool matches(const char *pattern, const char *text)
     return nori__same(pattern, text);
 }
 
-static bool excluded(const nori__quantizer *q, const nori__node *n)
+bool nori__q_excluded(const nori__quantizer *q, const nori__node *n)
 {
     for (size_t i = 0; i < q->options->exclude_count; i++) {
         const char *p = q->options->exclude[i];
@@ -124,7 +124,7 @@ static bool fits(nori__quantizer *q, const nori__node *n, nori__q_role role)
         nori__q_report_node(q, n, "the operator has no quantized form");
         return false;
     }
-    if (excluded(q, n)) {
+    if (nori__q_excluded(q, n)) {
         nori__q_report_node(q, n, "excluded by option");
         return false;
     }
@@ -248,12 +248,12 @@ nori_status nori__q_select_weights(nori__quantizer *q)
     for (const nori__node *n = q->ir->main->first; n; n = n->next) {
         const nori__value *w = n->input_count > 1 ? n->inputs[1] : NULL;
         bool weighted = nori__q_role_of(n) == NORI__Q_WEIGHTED;
-        bool fits = weighted && w && is_float_const(w) && !excluded(q, n);
+        bool fits = weighted && w && is_float_const(w) && !nori__q_excluded(q, n);
         q->chosen[n->id] = fits && n->outputs[0];
         if (!q->chosen[n->id]) {
             nori__q_report_node(q, n, "%s",
                                 !weighted        ? "the operator has no weights"
-                                : excluded(q, n) ? "excluded by option"
+                                : nori__q_excluded(q, n) ? "excluded by option"
                                                  : "its weights are not constant");
         }
     }

@@ -16,6 +16,7 @@ nori_sources(
     graph_hash.c
     measure.c
     observer.c
+    precision.c
     prepare.c
     probe.c
     quantize.c
