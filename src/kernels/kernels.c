@@ -16,6 +16,7 @@ static void fill(nori__cpu_level level, nori__kernels *k)
     nori__base_vector(k);
     nori__base_recurrent(k);
     nori__base_window(k);
+    nori__base_quant(k);
     nori__base_move(k);
     nori__base_product8(k);
     nori__base_block(k);
@@ -27,6 +28,7 @@ static void fill(nori__cpu_level level, nori__kernels *k)
         nori__avx2_vector(k);
         nori__avx2_recurrent(k);
         nori__avx2_window(k);
+        nori__avx2_quant(k);
         nori__avx2_move(k);
         nori__avx2_product8(k);
         nori__avx2_block(k);

@@ -57,6 +57,13 @@ typedef struct nori__u8_finish {
     size_t channels;          /* that are stored; at most those of the blocks */
 } nori__u8_finish;
 
+/* Two 8-bit operands with their zero points; what their real values are divided by. */
+typedef struct nori__q8_pair {
+    float a_scale, b_scale, y_scale; /* q8_mul: only y_scale, what the product is multiplied by */
+    int32_t a_zero, b_zero, y_zero;
+    bool is_signed; /* all three */
+} nori__q8_pair;
+
 /* A window over a plane of pixels, each a vector of channels; [0] is height, [1] width. */
 typedef struct nori__block_window {
     size_t in[2], out[2], kernel[2], stride[2], dilation[2], begin[2]; /* begin: pads before */
@@ -182,6 +189,24 @@ typedef struct nori__kernels {
     void (*u8_depthwise)(size_t lines, size_t taps, const int64_t *offset, const uint8_t *x,
                          size_t step, const int16_t *w, void *y, size_t ldy,
                          const nori__u8_finish *finish);
+
+    /* ---- bytes as numbers (base_quant.c); the same bits at every level ---- */
+    void (*x8_table)(size_t n, const uint8_t *x, const uint8_t *table, uint8_t *y); /* y may be x */
+    /* The larger of two; y may be either. is_signed: int8_t, else uint8_t. */
+    void (*x8_max)(size_t n, const void *a, const void *b, bool is_signed, void *y);
+    /* saturate(round_half_even(((a - a_zero) a_scale + (b - b_zero) b_scale) / y_scale) + y_zero), and
+     * saturate(round_half_even((a - a_zero) (b - b_zero) y_scale) + y_zero), each step in float32;
+     * steps are 0 or 1. */
+    void (*q8_add)(size_t n, const void *a, size_t a_step, const void *b, size_t b_step,
+                   const nori__q8_pair *q, void *y);
+    void (*q8_mul)(size_t n, const void *a, size_t a_step, const void *b, size_t b_step,
+                   const nori__q8_pair *q, void *y);
+    /* The sum of (float)(x - zero) * scale, each rounded to float32, in double: exact below 2^21 of
+     * them, whatever the order. */
+    double (*q8_sum)(size_t n, const void *x, bool is_signed, int32_t zero, float scale);
+    /* y = (float)sum * scale + bias; steps are 0 or 1; bias may be NULL. y may be sums. */
+    void (*f32_from_sums)(size_t n, const int32_t *sums, const float *scale, size_t scale_step,
+                          const float *bias, size_t bias_step, float *y);
 
     /* ---- rows of floats (base_vector.c, base_unary.c) ---- */
     void (*f32_unary[NORI__U_COUNT])(size_t n, const float *x, float *y, const float *p);

@@ -5,6 +5,7 @@ nori_sources(
     base_move.c
     base_product8.c
     base_recurrent.c
+    base_quant.c
     base_unary.c
     base_vector.c
     base_window.c

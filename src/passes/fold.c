@@ -1,6 +1,10 @@
 /* fold.c: nodes whose inputs are all constant become constants, unless that would make the model
  * much larger than its inputs were; and so do integers known from shapes alone (Shape of an input
- * of fixed size and what is computed from it), where no mere declaration has a part in it. */
+ * of fixed size and what is computed from it), where no mere declaration has a part in it.
+ *
+ * A DequantizeLinear of constants stays where what reads it reads other dequantized values, too:
+ * that is an operator on quantized values, which providers turn into one on integers. What is left
+ * of those when providers are done is folded at last. */
 #include "passes/passes.h"
 
 #define GROWTH_LIMIT ((size_t)1 << 20) /* bytes an output may have beyond its node's inputs */
@@ -39,6 +43,68 @@ static bool foldable(const nori__node *n)
     }
     return out_bytes <= in_bytes || out_bytes - in_bytes <= GROWTH_LIMIT;
 }
+
+/* ---- what is left for operators on integers ---- */
+
+static const nori__node *maker(const nori__value *v, nori__op_id op)
+{
+    return v && v->producer && nori__node_is(v->producer, op) ? v->producer : NULL;
+}
+
+/* What makes v, past what only moves elements. */
+static const nori__value *unmoved(const nori__value *v)
+{
+    static const nori__op_id ops[] = {NORI__OP_ONNX_Transpose, NORI__OP_ONNX_Reshape,
+                                      NORI__OP_ONNX_Flatten, NORI__OP_ONNX_Squeeze,
+                                      NORI__OP_ONNX_Unsqueeze, NORI__OP_ONNX_MaxPool,
+                                      NORI__OP_ONNX_Identity};
+    for (int step = 0; v && step < 4; step++) {
+        const nori__node *n = NULL;
+        for (size_t i = 0; i < NORI__COUNT(ops) && !n; i++) {
+            n = maker(v, ops[i]);
+        }
+        if (!n || n->input_count < 1) {
+            break;
+        }
+        v = n->inputs[0];
+    }
+    return v;
+}
+
+/* The node that dequantizes what v is made of. */
+static const nori__node *dequantizes(const nori__value *v)
+{
+    const nori__node *n = maker(unmoved(v), NORI__OP_ONNX_DequantizeLinear);
+    return n && n->input_count > 1 && n->inputs[0] ? n : NULL;
+}
+
+static bool of_constants(const nori__node *n)
+{
+    const nori__node *before = maker(n->inputs[0], NORI__OP_ONNX_QuantizeLinear);
+    return nori__value_const(n->inputs[0]) || (before && nori__value_const(before->inputs[0]));
+}
+
+/* Marks the nodes that stay by id. */
+static void mark_kept(const nori__ir *ir, uint8_t *kept)
+{
+    for (const nori__graph *g = ir->graphs; g; g = g->next_graph) {
+        for (const nori__node *n = g->first; n; n = n->next) {
+            bool quantized = nori__node_is(n, NORI__OP_ONNX_Gather); /* rows of a table */
+            for (uint32_t i = 0; i < n->input_count && !quantized; i++) {
+                const nori__node *d = n->inputs[i] ? dequantizes(n->inputs[i]) : NULL;
+                quantized = d && !of_constants(d);
+            }
+            for (uint32_t i = 0; i < n->input_count && quantized; i++) {
+                const nori__node *d = n->inputs[i] ? dequantizes(n->inputs[i]) : NULL;
+                if (d) {
+                    kept[d->id] = 1;
+                }
+            }
+        }
+    }
+}
+
+/* ---- folding ---- */
 
 /* Makes an output of a node a constant of its graph. */
 static nori_status become(nori__value *v, nori_tensor *t, nori_error *err)
@@ -127,17 +193,36 @@ static nori_status fold_from_shapes(nori__node *n, bool *changed, nori_error *er
     return become(v, t, err);
 }
 
-nori_status nori__pass_fold(nori__ir *ir, bool *changed, nori_error *err)
+/* kept: by id of a node that is there now; NULL: none stays. */
+static nori_status fold(nori__ir *ir, const uint8_t *kept, bool *changed, nori_error *err)
 {
     for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (nori__node *n = g->first, *next; n; n = next) {
             next = n->next;
             if (foldable_from_shapes(n)) {
                 NORI__TRY(fold_from_shapes(n, changed, err));
-            } else if (foldable(n)) {
+            } else if (foldable(n) && !(kept && kept[n->id])) {
                 NORI__TRY(fold_node(n, changed, err));
             }
         }
     }
     return NORI_OK;
+}
+
+nori_status nori__pass_fold(nori__ir *ir, bool *changed, nori_error *err)
+{
+    const size_t count = (size_t)ir->node_count + 1;
+    uint8_t *kept = nori__alloc_zero(ir->allocator, count);
+    if (!kept) {
+        return nori__no_memory(err);
+    }
+    mark_kept(ir, kept);
+    nori_status s = fold(ir, kept, changed, err);
+    nori__release(ir->allocator, kept, count);
+    return s;
+}
+
+nori_status nori__pass_fold_rest(nori__ir *ir, bool *changed, nori_error *err)
+{
+    return fold(ir, NULL, changed, err);
 }

@@ -30,6 +30,8 @@ nori_status nori__passes_run_only(nori__ir *ir, int level, const char *only, nor
 
 nori_status nori__pass_branch(nori__ir *ir, bool *changed, nori_error *err);
 nori_status nori__pass_fold(nori__ir *ir, bool *changed, nori_error *err);
+/* The same, what fold leaves for rewrites of quantized graphs included. */
+nori_status nori__pass_fold_rest(nori__ir *ir, bool *changed, nori_error *err);
 nori_status nori__pass_identity(nori__ir *ir, bool *changed, nori_error *err);
 nori_status nori__pass_fuse_affine(nori__ir *ir, bool *changed, nori_error *err);
 nori_status nori__pass_dead(nori__ir *ir, bool *changed, nori_error *err);

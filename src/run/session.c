@@ -205,6 +205,11 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
             NORI__TRY(nori__infer_graph(s->ir, err));
         }
     }
+    if (o->level > 0 && !o->passes) { /* what folding left for rewrites */
+        bool changed = false;
+        NORI__TRY(nori__pass_fold_rest(s->ir, &changed, err));
+        NORI__TRY(changed ? nori__infer_graph(s->ir, err) : NORI_OK);
+    }
     s->timing.optimize_ns = nori__now_ns() - inferred;
     nori__tell_progress(o, "optimize", "", 1, 1);
     return build_plan(s, o, err);

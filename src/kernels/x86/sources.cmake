@@ -5,6 +5,7 @@ set(avx2
     avx2_move.c
     avx2_product8.c
     avx2_recurrent.c
+    avx2_quant.c
     avx2_unary.c
     avx2_vector.c
     avx2_window.c

@@ -144,6 +144,8 @@ nori_status nori__cpu_block(nori__ir *ir, nori_error *err)
 nori_status nori__cpu_rewrite(nori__ir *ir, nori_error *err)
 {
     NORI__TRY(nori__cpu_half_islands(ir, err));
+    NORI__TRY(nori__cpu_fuse_patterns(ir, err)); /* activations are seen as one */
+    NORI__TRY(nori__cpu_integers(ir, err));
     NORI__TRY(nori__cpu_fuse(ir, err));
     NORI__TRY(nori__infer_graph(ir, err)); /* a joined node's output is its last one's */
     return nori__cpu_block(ir, err);

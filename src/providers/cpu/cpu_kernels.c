@@ -1,5 +1,6 @@
 /* cpu_kernels.c: the table of the cpu provider: which kernel takes which node. */
 #include "providers/cpu/blocked.h"
+#include "providers/cpu/integers.h"
 
 /* Nodes with float inputs 0 and 1 (as far as they are there). */
 static bool floats(const nori__node *node)
@@ -35,6 +36,12 @@ static bool half_and_float(const nori__node *node)
     int64_t to = nori__attr_i(node, "to", 0);
     return v && ((v->type.elem == NORI_FLOAT16 && to == NORI_FLOAT) ||
                  (v->type.elem == NORI_FLOAT && to == NORI_FLOAT16));
+}
+
+static bool always(const nori__node *node)
+{
+    (void)node;
+    return true;
 }
 
 static const struct row {
@@ -92,13 +99,21 @@ static const struct row {
     {NORI__OP_ONNX_LSTM, floats, &nori__cpu_recurrent},
     {NORI__OP_ONNX_GRU, floats, &nori__cpu_recurrent},
     {NORI__OP_ONNX_RNN, floats, &nori__cpu_recurrent},
+    {NORI__OP_ONNX_MaxPool, eight_bits, &nori__cpu_q8_max_pool},
+    {NORI__OP_MS_QLinearAdd, eight_bits, &nori__cpu_q8_binary},
+    {NORI__OP_MS_QLinearMul, eight_bits, &nori__cpu_q8_binary},
+    {NORI__OP_MS_QLinearSoftmax, eight_bits, &nori__cpu_q8_softmax},
+    {NORI__OP_MS_QLinearAveragePool, eight_bits, &nori__cpu_q8_average_pool},
+    {NORI__OP_MS_QLinearGlobalAveragePool, eight_bits, &nori__cpu_q8_mean},
+    {NORI__OP_MS_QLinearConcat, always, &nori__cpu_q8_concat},
 };
 
 const nori__kernel *nori__cpu_kernel(const nori__node *node)
 {
-    const nori__kernel *blocked = nori__blocked_kernel(node);
-    if (blocked) {
-        return blocked;
+    const nori__kernel *own = nori__blocked_kernel(node);
+    own = own ? own : nori__integer_kernel(node);
+    if (own) {
+        return own;
     }
     for (size_t i = 0; node->op && i < NORI__COUNT(rows); i++) {
         if (rows[i].op == node->op->id && rows[i].accepts(node)) {

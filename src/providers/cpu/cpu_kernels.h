@@ -14,6 +14,8 @@ nori_status nori__cpu_fuse(nori__ir *ir, nori_error *err);
 nori_status nori__cpu_fuse_patterns(nori__ir *ir, nori_error *err);
 /* Float32 islands in models of float16 and bfloat16 (half_islands.c); before the others. */
 nori_status nori__cpu_half_islands(nori__ir *ir, nori_error *err);
+/* Quantized graphs onto integer operators (integers.c); before fuse. */
+nori_status nori__cpu_integers(nori__ir *ir, nori_error *err);
 /* Moves convolutional networks onto channel blocks (blocked_rewrite.c). */
 nori_status nori__cpu_block(nori__ir *ir, nori_error *err);
 /* All of them, in order: what a session for this provider does with its copy. */

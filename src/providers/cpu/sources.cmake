@@ -23,12 +23,24 @@ nori_sources(
     cpu_qmatmul.c
     cpu_quant.c
     cpu_recurrent.c
+    cpu_qelements.c
+    cpu_qlines.c
+    cpu_qpool.c
     cpu_resize.c
     cpu_rows.c
+    cpu_to_float.c
     cpu_transpose.c
     fuse.c
     fuse_patterns.c
     half_islands.c
+    integer_ops.c
+    integers.c
+    integers_common.c
+    integers_dynamic.c
+    integers_elements.c
+    integers_moves.c
+    integers_products.c
+    integers_table.c
     patches.c
     product.c
     qconv_pack.c
