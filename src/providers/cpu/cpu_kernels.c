@@ -100,6 +100,7 @@ static const struct row {
     {NORI__OP_ONNX_GRU, floats, &nori__cpu_recurrent},
     {NORI__OP_ONNX_RNN, floats, &nori__cpu_recurrent},
     {NORI__OP_ONNX_MaxPool, eight_bits, &nori__cpu_q8_max_pool},
+    {NORI__OP_MS_QGemm, eight_bits, &nori__cpu_qgemm},
     {NORI__OP_MS_QLinearAdd, eight_bits, &nori__cpu_q8_binary},
     {NORI__OP_MS_QLinearMul, eight_bits, &nori__cpu_q8_binary},
     {NORI__OP_MS_QLinearSoftmax, eight_bits, &nori__cpu_q8_softmax},

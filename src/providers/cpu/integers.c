@@ -10,7 +10,7 @@ static bool any_quantized(const nori__ir *ir)
 {
     static const nori__op_id ops[] = {
         NORI__OP_ONNX_QuantizeLinear, NORI__OP_ONNX_DequantizeLinear, NORI__OP_ONNX_ConvInteger,
-        NORI__OP_ONNX_MatMulInteger, NORI__OP_MS_QLinearSigmoid, NORI__OP_MS_QLinearLeakyRelu};
+        NORI__OP_ONNX_MatMulInteger, NORI__OP_MS_QGemm, NORI__OP_MS_QLinearSigmoid, NORI__OP_MS_QLinearLeakyRelu};
     for (const nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (const nori__node *n = g->first; n; n = n->next) {
             for (size_t i = 0; i < NORI__COUNT(ops); i++) {
@@ -109,6 +109,7 @@ static void visit_operators(nori__joiner *j, nori__node *n)
     if (nori__node_is(n, NORI__OP_ONNX_QuantizeLinear)) {
         join_quantize(j, n);
     } else {
+        nori__turn_qgemm(j, n);
         nori__table_of_node(j, n);
     }
 }

@@ -45,7 +45,7 @@ static inline bool nori__integer_is(const nori__node *n, nori__integer_id id)
 
 extern const nori__kernel nori__cpu_table, nori__cpu_to_float, nori__cpu_q8_binary,
     nori__cpu_q8_concat, nori__cpu_q8_softmax, nori__cpu_q8_max_pool, nori__cpu_q8_average_pool,
-    nori__cpu_q8_mean;
+    nori__cpu_q8_mean, nori__cpu_qgemm;
 
 /* ---- what the files of the rewrite share (integers_common.c) ---- */
 
@@ -120,6 +120,8 @@ nori__node *nori__join_product(nori__joiner *j, nori__node *p, nori__node *befor
 nori__node *nori__join_elements(nori__joiner *j, nori__node *p, nori__node *before,
                                 const nori__quantized *y, nori__value *out);
 nori__node *nori__join_to_float(nori__joiner *j, nori__node *p); /* nothing quantizes its result */
+/* A QGemm of a file whose constant weights are transposed gets them the other way. */
+void nori__turn_qgemm(nori__joiner *j, nori__node *n);
 /* integers_dynamic.c: chains behind ConvInteger and MatMulInteger. */
 nori__node *nori__join_dynamic(nori__joiner *j, nori__node *n);
 

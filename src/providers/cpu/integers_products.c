@@ -101,6 +101,36 @@ static bool integer_bias(nori__joiner *j, const bias *b, int64_t count, int64_t 
 
 /* ---- with integers as result ---- */
 
+/* A constant matrix with rows and columns changed. */
+static nori__value *turn(nori__joiner *j, const nori_tensor *t)
+{
+    nori_tensor *out = NULL;
+    int64_t dims[2] = {t->dims[1], t->dims[0]};
+    if (nori__tensor_new(j->ir->allocator, (nori_type)t->type, 2, dims, &out, j->err) != NORI_OK) {
+        return NULL;
+    }
+    for (int64_t r = 0; r < dims[1]; r++) {
+        for (int64_t c = 0; c < dims[0]; c++) {
+            ((uint8_t *)out->data)[c * dims[1] + r] =
+                ((const uint8_t *)t->data)[r * dims[0] + c];
+        }
+    }
+    return nori__joiner_const(j, out);
+}
+
+void nori__turn_qgemm(nori__joiner *j, nori__node *n)
+{
+    const nori_tensor *b = nori__value_const(nori__input_of(n, 3));
+    if (!nori__node_is(n, NORI__OP_MS_QGemm) || !nori__attr_i(n, "transB", 0) || !b ||
+        b->rank != 2 || !nori__cpu_is_8bit((nori_type)b->type)) {
+        return;
+    }
+    nori__value *turned = turn(j, b);
+    if (!turned || !nori__node_set_input(n, 3, turned) || !nori__node_set_int(n, "transB", 0)) {
+        nori__no_memory(j->err);
+    }
+}
+
 /* Inputs of all three: a, scale, zero, b, scale, zero; then more. */
 static bool operands(nori__joiner *j, const nori__quantized *a, const nori__quantized *b,
                      nori__value **in)
@@ -214,7 +244,11 @@ static nori__node *matrix(nori__joiner *j, nori__node *p, const nori__value *add
     in[6] = row;
     in[7] = y->scale;
     in[8] = zero;
-    return nori__joiner_node(j, before, "com.microsoft", "QGemm", NULL, in, 9, out, p);
+    nori__node *made = nori__joiner_node(j, before, "com.microsoft", "QGemm", NULL, in, 9, out, p);
+    if (made) {
+        nori__turn_qgemm(j, made);
+    }
+    return made;
 }
 
 /* A product, or the sum of a product and a row of constants. */
@@ -270,23 +304,6 @@ static bool float_bias(nori__joiner *j, const bias *b, int64_t count, nori__valu
     }
     *out = nori__joiner_const(j, t);
     return *out != NULL;
-}
-
-/* A constant matrix with rows and columns changed. */
-static nori__value *turn(nori__joiner *j, const nori_tensor *t)
-{
-    nori_tensor *out = NULL;
-    int64_t dims[2] = {t->dims[1], t->dims[0]};
-    if (nori__tensor_new(j->ir->allocator, (nori_type)t->type, 2, dims, &out, j->err) != NORI_OK) {
-        return NULL;
-    }
-    for (int64_t r = 0; r < dims[1]; r++) {
-        for (int64_t c = 0; c < dims[0]; c++) {
-            ((uint8_t *)out->data)[c * dims[1] + r] =
-                ((const uint8_t *)t->data)[r * dims[0] + c];
-        }
-    }
-    return nori__joiner_const(j, out);
 }
 
 static nori__node *finish_float(nori__joiner *j, nori__node *p, nori__integer_id id,

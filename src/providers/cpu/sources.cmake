@@ -24,8 +24,9 @@ nori_sources(
     cpu_quant.c
     cpu_recurrent.c
     cpu_qelements.c
-    cpu_qlines.c
+    cpu_qgemm.c
     cpu_qpool.c
+    cpu_qrows.c
     cpu_resize.c
     cpu_rows.c
     cpu_to_float.c

@@ -1,4 +1,4 @@
-/* cpu_qlines.c: com.microsoft QLinearConcat and QLinearSoftmax: the same bytes as their reference
+/* cpu_qrows.c: com.microsoft QLinearConcat and QLinearSoftmax: the same bytes as their reference
  * kernels give. */
 #include "providers/cpu/cpu.h"
 #include "providers/cpu/qscale.h"
