@@ -10,7 +10,8 @@ static bool any_quantized(const nori__ir *ir)
 {
     static const nori__op_id ops[] = {
         NORI__OP_ONNX_QuantizeLinear, NORI__OP_ONNX_DequantizeLinear, NORI__OP_ONNX_ConvInteger,
-        NORI__OP_ONNX_MatMulInteger, NORI__OP_MS_QGemm, NORI__OP_MS_QLinearSigmoid, NORI__OP_MS_QLinearLeakyRelu};
+        NORI__OP_ONNX_MatMulInteger, NORI__OP_MS_QGemm, NORI__OP_MS_QLinearSigmoid,
+        NORI__OP_MS_QLinearLeakyRelu};
     for (const nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (const nori__node *n = g->first; n; n = n->next) {
             for (size_t i = 0; i < NORI__COUNT(ops); i++) {
