@@ -2,7 +2,7 @@
  * QLinearAveragePool and QLinearGlobalAveragePool. The same bytes as the reference kernels give:
  * averages are sums of float32 values in double, which are exact in any order. */
 #include "ops/window.h"
-#include "providers/cpu/cpu.h"
+#include "providers/cpu/integers.h"
 #include "providers/cpu/qscale.h"
 
 typedef struct pool_job {

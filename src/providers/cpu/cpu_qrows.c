@@ -1,6 +1,6 @@
 /* cpu_qrows.c: com.microsoft QLinearConcat and QLinearSoftmax: the same bytes as their reference
  * kernels give. */
-#include "providers/cpu/cpu.h"
+#include "providers/cpu/integers.h"
 #include "providers/cpu/qscale.h"
 #include "providers/reference/ref.h"
 
