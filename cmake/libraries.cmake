@@ -77,3 +77,18 @@ nori_optional_plain(PCRE2 pcre2.h pcre2-8 libpcre2-8 "RegexFullMatch cannot run"
 # would need MPI.
 set(NORI_WITH_MPI OFF CACHE STRING "use MPI: AUTO, ON or OFF")
 nori_optional(MPI MPI MPI::MPI_C mpi-c "mpirun cannot spread `nori calibrate` (--part and --merge can)")
+
+# XNNPACK, with the thread pool its calls take: the provider xnnpack (src/providers/xnnpack).
+nori_optional_plain(XNNPACK xnnpack.h XNNPACK XNNPACK "there is no provider xnnpack")
+if(NORI_XNNPACK_TARGET)
+    find_path(NORI_PTHREADPOOL_INCLUDE pthreadpool.h)
+    find_library(NORI_PTHREADPOOL_LIBRARY pthreadpool)
+    mark_as_advanced(NORI_PTHREADPOOL_INCLUDE NORI_PTHREADPOOL_LIBRARY)
+    if(NOT NORI_PTHREADPOOL_INCLUDE OR NOT NORI_PTHREADPOOL_LIBRARY)
+        if(NOT NORI_WITH_XNNPACK STREQUAL "AUTO")
+            message(FATAL_ERROR "pthreadpool not found, but NORI_WITH_XNNPACK is ${NORI_WITH_XNNPACK}")
+        endif()
+        message(STATUS "pthreadpool, which XNNPACK needs, not found: there is no provider xnnpack")
+        set(NORI_XNNPACK_TARGET "")
+    endif()
+endif()

@@ -64,5 +64,9 @@ nori_status nori__part_opsets(const nori_part *part, nori__arena *arena, nori__s
 
 /* part_infer.c: shapes of a part's outputs by inference through its nodes. */
 nori_status nori__part_infer(nori__infer *c);
+/* Shapes of all its values, by number, from those of its inputs; released by the caller. arena: see
+ * nori__infer. */
+nori_status nori__part_shapes(const nori_part *part, const nori__shape *in, nori__arena *arena,
+                              nori__shape **shapes, size_t *bytes, nori_error *err);
 
 #endif

@@ -22,7 +22,7 @@ static uint32_t widest(const nori_part *p)
 }
 
 static nori_status infer_node(const nori_part *p, uint32_t at, nori__shape *shapes,
-                              nori__shape *room, nori__infer *outer)
+                              nori__shape *room, nori__arena *arena, nori_error *err)
 {
     const nori__node *node = p->nodes[at];
     const uint32_t *numbers = p->node_values[at];
@@ -37,13 +37,12 @@ static nori_status infer_node(const nori_part *p, uint32_t at, nori__shape *shap
             unknown(&room[i]);
         }
     }
-    nori__infer c = {.node = node, .in = room, .out = out, .arena = outer->arena,
-                     .err = outer->err};
+    nori__infer c = {.node = node, .in = room, .out = out, .arena = arena, .err = err};
     nori_status status = node->op->infer(&c);
     if (status != NORI_OK) {
         char path[256];
         nori__node_path(node, path, sizeof(path));
-        nori__where(outer->err, "%s", path);
+        nori__where(err, "%s", path);
         return status;
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -54,17 +53,18 @@ static nori_status infer_node(const nori_part *p, uint32_t at, nori__shape *shap
     return NORI_OK;
 }
 
-nori_status nori__part_infer(nori__infer *c)
+nori_status nori__part_shapes(const nori_part *p, const nori__shape *in, nori__arena *arena,
+                              nori__shape **out, size_t *bytes, nori_error *err)
 {
-    const nori_part *p = c->node->part;
-    size_t count, bytes, room = widest(p);
+    size_t count, room = widest(p);
     nori__shape *shapes = NULL;
+    *bytes = 0;
     if (nori__add_size(p->n_values, room + 1, &count) &&
-        nori__mul_size(count, sizeof(*shapes), &bytes)) {
-        shapes = nori__alloc(p->a, bytes);
+        nori__mul_size(count, sizeof(*shapes), bytes)) {
+        shapes = nori__alloc(p->a, *bytes);
     }
     if (!shapes) {
-        return nori__no_memory(c->err);
+        return nori__no_memory(err);
     }
     for (uint32_t i = 0; i < p->n_values; i++) {
         const nori_tensor *t = nori__value_const(p->values[i]);
@@ -75,16 +75,30 @@ nori_status nori__part_infer(nori__infer *c)
     }
     for (uint32_t i = 0, k = 0; i < p->n_in && k < p->n_values; k++) {
         if (p->values[k] == p->in[i]) { /* both in order of first sight */
-            shapes[k] = c->in[i++];
+            shapes[k] = in[i++];
         }
     }
     nori_status status = NORI_OK;
     for (uint32_t i = 0; i < p->n_nodes && status == NORI_OK; i++) {
-        status = infer_node(p, i, shapes, shapes + p->n_values, c);
+        status = infer_node(p, i, shapes, shapes + p->n_values, arena, err);
     }
-    for (uint32_t i = 0; i < p->n_out && status == NORI_OK; i++) {
+    if (status != NORI_OK) {
+        nori__release(p->a, shapes, *bytes);
+        return status;
+    }
+    *out = shapes;
+    return NORI_OK;
+}
+
+nori_status nori__part_infer(nori__infer *c)
+{
+    const nori_part *p = c->node->part;
+    nori__shape *shapes = NULL;
+    size_t bytes;
+    NORI__TRY(nori__part_shapes(p, c->in, c->arena, &shapes, &bytes, c->err));
+    for (uint32_t i = 0; i < p->n_out; i++) {
         c->out[i] = shapes[p->out_values[i]];
     }
     nori__release(p->a, shapes, bytes);
-    return status;
+    return NORI_OK;
 }

@@ -14,6 +14,9 @@ static const nori__builtin builtins[] = {
     {&nori__cpu_provider, nori__cpu_rewrite},
     {&nori__reference_provider, NULL},
     {&nori__ort_provider, NULL},
+#ifdef NORI_WITH_XNNPACK
+    {&nori__xnnpack_provider, NULL},
+#endif
 };
 
 const nori__builtin *nori__builtin_find(const char *name)

@@ -1,0 +1,19 @@
+if(NORI_XNNPACK_TARGET)
+    nori_sources(
+        xnnpack_binary.c
+        xnnpack_claim.c
+        xnnpack_conv.c
+        xnnpack_int8_conv.c
+        xnnpack_int8_math.c
+        xnnpack_move.c
+        xnnpack_part.c
+        xnnpack_pool.c
+        xnnpack_product.c
+        xnnpack_provider.c
+        xnnpack_qdq.c
+        xnnpack_qlinear.c
+        xnnpack_shape.c
+        xnnpack_unary.c
+        xnnpack_value.c
+    )
+endif()
