@@ -25,6 +25,7 @@ typedef struct xp_self {
     pthreadpool_t pool; /* NULL: one thread */
     nori_device device;
     char device_name[32];
+    double launch_ns;
 } xp_self;
 
 typedef struct xp_shape {

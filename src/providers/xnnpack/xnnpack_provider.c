@@ -1,8 +1,11 @@
 /* xnnpack_provider.c: XNNPACK as an execution provider: opening and describing it. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "providers/providers.h"
 #include "providers/xnnpack/xnnpack.h"
+
+#define LAUNCH_US 5
 
 static void xp_close(void *user)
 {
@@ -11,14 +14,31 @@ static void xp_close(void *user)
     nori__release(&nori__malloc, self, sizeof(*self));
 }
 
+static nori_status read_options(const char *options, double *launch_us, nori_error *err)
+{
+    char *end = NULL;
+    const char *key = "launch_us=";
+    if (!*options) {
+        return NORI_OK;
+    }
+    if (strncmp(options, key, strlen(key)) == 0) {
+        *launch_us = strtod(options + strlen(key), &end);
+        if (end != options + strlen(key) && !*end && *launch_us >= 0 && *launch_us <= 1e9) {
+            return NORI_OK;
+        }
+    }
+    nori__fail(err, NORI_ERROR_ARGUMENT, "provider xnnpack has no option \"%s\"", options);
+    nori__hint(err, "there is launch_us=N, what the start of a part is taken to cost; 0 gives it "
+                    "every node it can take");
+    return NORI_ERROR_ARGUMENT;
+}
+
 /* XNNPACK has threads of its own kind, as many as the session's runs may use. Its results do not
  * depend on their number: they share out rows and columns of results, never a sum. */
 static nori_status xp_open(const nori_provider_open *how, void **user, nori_error *err)
 {
-    if (how->options[0]) {
-        return nori__fail(err, NORI_ERROR_ARGUMENT, "provider xnnpack takes no options, found \"%s\"",
-                          how->options);
-    }
+    double launch_us = LAUNCH_US;
+    NORI__TRY(read_options(how->options, &launch_us, err));
     enum xnn_status status = xnn_initialize(NULL);
     if (status != xnn_status_success) {
         nori__fail(err, NORI_ERROR_UNAVAILABLE, "XNNPACK: xnn_initialize says %s (%d)",
@@ -30,6 +50,7 @@ static nori_status xp_open(const nori_provider_open *how, void **user, nori_erro
     if (!self) {
         return nori__no_memory(err);
     }
+    self->launch_ns = launch_us * 1e3;
     if (how->threads > 1) {
         self->pool = pthreadpool_create((size_t)how->threads);
         if (!self->pool) {
@@ -54,8 +75,8 @@ static nori_status xp_describe(void *user, nori_provider_info *info, nori_error 
     snprintf(info->engine, sizeof(info->engine), "XNNPACK, operators of 2022");
     info->devices = &self->device;
     info->device_count = 1;
-    info->copy_in_bytes_per_s = info->copy_out_bytes_per_s = 2e10;
-    info->launch_ns = 1e3;
+    info->copy_in_bytes_per_s = info->copy_out_bytes_per_s = 1e10;
+    info->launch_ns = self->launch_ns;
     info->serial = 1; /* operators hold the pointers of one run */
     return NORI_OK;
 }
