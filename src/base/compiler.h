@@ -9,6 +9,7 @@
 #define NORI__UNUSED __attribute__((unused))
 #define NORI__RESTRICT __restrict
 #define NORI__PREFETCH(p) __builtin_prefetch(p, 0, 2) /* to read, into the second cache */
+#define NORI__TYPEOF(x) __typeof__(x) /* only for what needs such a compiler */
 #else
 #define NORI__PRINTF(fmt, args)
 #define NORI__LIKELY(x) (x)

@@ -1,10 +1,11 @@
-if(NORI_XNNPACK_TARGET)
+if(NORI_XNNPACK_INCLUDE_DIRS)
     nori_sources(
         xnnpack_binary.c
         xnnpack_claim.c
         xnnpack_conv.c
         xnnpack_int8_conv.c
         xnnpack_int8_math.c
+        xnnpack_library.c
         xnnpack_move.c
         xnnpack_part.c
         xnnpack_pool.c

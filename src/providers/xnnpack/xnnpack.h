@@ -12,9 +12,8 @@
 #ifndef NORI_PROVIDERS_XNNPACK_XNNPACK_H
 #define NORI_PROVIDERS_XNNPACK_XNNPACK_H
 
-#include <xnnpack.h>
-
 #include "plan/part.h"
+#include "providers/xnnpack/xnnpack_calls.h"
 
 #define XP_NONE UINT32_MAX
 #define XP_RANK XNN_MAX_TENSOR_DIMS

@@ -28,30 +28,15 @@ static enum xnn_status create_max(float low, float high, uint32_t flags, xnn_ope
 {
     (void)low;
     (void)high;
-    return xnn_create_maximum_nd_f32(flags, op);
+    return XNN(create_maximum_nd_f32)(flags, op);
 }
 
 static enum xnn_status create_min(float low, float high, uint32_t flags, xnn_operator_t *op)
 {
     (void)low;
     (void)high;
-    return xnn_create_minimum_nd_f32(flags, op);
+    return XNN(create_minimum_nd_f32)(flags, op);
 }
-
-static const struct {
-    nori__op_id id;
-    bool clamps;
-    enum xnn_status (*create)(float, float, uint32_t, xnn_operator_t *);
-    binary_setup setup;
-} binary[] = {
-    {NORI__OP_ONNX_Add, true, xnn_create_add_nd_f32, xnn_setup_add_nd_f32},
-    {NORI__OP_ONNX_Sum, true, xnn_create_add_nd_f32, xnn_setup_add_nd_f32},
-    {NORI__OP_ONNX_Sub, true, xnn_create_subtract_nd_f32, xnn_setup_subtract_nd_f32},
-    {NORI__OP_ONNX_Mul, true, xnn_create_multiply_nd_f32, xnn_setup_multiply_nd_f32},
-    {NORI__OP_ONNX_Div, true, xnn_create_divide_nd_f32, xnn_setup_divide_nd_f32},
-    {NORI__OP_ONNX_Max, false, create_max, xnn_setup_maximum_nd_f32},
-    {NORI__OP_ONNX_Min, false, create_min, xnn_setup_minimum_nd_f32},
-};
 
 const char *nori__xp_claim_binary(const nori__node *n)
 {
@@ -109,6 +94,20 @@ uint32_t nori__xp_binary_operand(xp_part *p, uint32_t value, unsigned form, int 
 
 nori_status nori__xp_emit_binary(xp_part *p, const xp_job *j, nori_error *err)
 {
+    const struct {
+        nori__op_id id;
+        bool clamps;
+        enum xnn_status (*create)(float, float, uint32_t, xnn_operator_t *);
+        binary_setup setup;
+    } binary[] = {
+        {NORI__OP_ONNX_Add, true, XNN(create_add_nd_f32), XNN(setup_add_nd_f32)},
+        {NORI__OP_ONNX_Sum, true, XNN(create_add_nd_f32), XNN(setup_add_nd_f32)},
+        {NORI__OP_ONNX_Sub, true, XNN(create_subtract_nd_f32), XNN(setup_subtract_nd_f32)},
+        {NORI__OP_ONNX_Mul, true, XNN(create_multiply_nd_f32), XNN(setup_multiply_nd_f32)},
+        {NORI__OP_ONNX_Div, true, XNN(create_divide_nd_f32), XNN(setup_divide_nd_f32)},
+        {NORI__OP_ONNX_Max, false, create_max, XNN(setup_maximum_nd_f32)},
+        {NORI__OP_ONNX_Min, false, create_min, XNN(setup_minimum_nd_f32)},
+    };
     size_t i = 0;
     while (i + 1 < NORI__COUNT(binary) && !nori__node_is(j->node, binary[i].id)) {
         i++;
@@ -142,10 +141,10 @@ static nori_status add_line(xp_part *p, const xp_job *j, uint32_t scale, uint32_
     if (!mul || !add) {
         return nori__no_memory(err);
     }
-    *(binary_setup *)mul->args = xnn_setup_multiply_nd_f32;
-    *(binary_setup *)add->args = xnn_setup_add_nd_f32;
-    XP_TRY(xnn_create_multiply_nd_f32(-INFINITY, INFINITY, 0, &mul->op), j->node, err);
-    XP_TRY(xnn_create_add_nd_f32(low, high, 0, &add->op), j->node, err);
+    *(binary_setup *)mul->args = XNN(setup_multiply_nd_f32);
+    *(binary_setup *)add->args = XNN(setup_add_nd_f32);
+    XP_TRY(XNN(create_multiply_nd_f32)(-INFINITY, INFINITY, 0, &mul->op), j->node, err);
+    XP_TRY(XNN(create_add_nd_f32)(low, high, 0, &add->op), j->node, err);
     return NORI_OK;
 }
 

@@ -138,7 +138,7 @@ static nori_status setup_transposed(xp_part *p, xp_step *s, const xp_window *w, 
         }
         more[d] = (uint32_t)(out[d] - least);
     }
-    XP_TRY(xnn_setup_deconvolution2d_nhwc_f32(s->op, x.n, x.h, x.w, more[0], more[1],
+    XP_TRY(XNN(setup_deconvolution2d_nhwc_f32)(s->op, x.n, x.h, x.w, more[0], more[1],
                                               nori__xp_floats(p, s->in[0]),
                                               nori__xp_floats(p, s->out), nori__xp_pool(p)),
            s->node, err);
@@ -157,7 +157,7 @@ static nori_status setup_conv(xp_part *p, xp_step *s, nori_error *err)
         return setup_transposed(p, s, &a->w, err);
     }
     if (a->kind == XP_F32) {
-        XP_TRY(xnn_setup_convolution2d_nhwc_f32(s->op, x.n, x.h, x.w, nori__xp_floats(p, s->in[0]),
+        XP_TRY(XNN(setup_convolution2d_nhwc_f32)(s->op, x.n, x.h, x.w, nori__xp_floats(p, s->in[0]),
                                                 nori__xp_floats(p, s->out), nori__xp_pool(p)),
                s->node, err);
         return NORI_OK;
@@ -166,10 +166,10 @@ static nori_status setup_conv(xp_part *p, xp_step *s, nori_error *err)
     int8_t *out = nori__xp_bytes(p, s->out);
     enum xnn_status status =
         a->kind == XP_QS8
-            ? xnn_setup_convolution2d_nhwc_qs8(s->op, x.n, x.h, x.w, in, out, nori__xp_pool(p))
+            ? XNN(setup_convolution2d_nhwc_qs8)(s->op, x.n, x.h, x.w, in, out, nori__xp_pool(p))
         : a->kind == XP_QC8
-            ? xnn_setup_convolution2d_nhwc_qc8(s->op, x.n, x.h, x.w, in, out, nori__xp_pool(p))
-            : xnn_setup_convolution2d_nhwc_qu8(s->op, x.n, x.h, x.w, (const uint8_t *)in,
+            ? XNN(setup_convolution2d_nhwc_qc8)(s->op, x.n, x.h, x.w, in, out, nori__xp_pool(p))
+            : XNN(setup_convolution2d_nhwc_qu8)(s->op, x.n, x.h, x.w, (const uint8_t *)in,
                                                (uint8_t *)out, nori__xp_pool(p));
     return nori__xp_check(status, "xnn_setup of an 8-bit convolution", s->node, err);
 }
@@ -224,11 +224,11 @@ static nori_status create_conv(xp_step *s, const xp_window *w, const nori_tensor
     const float *b = bias ? bias->data : NULL;
     enum xnn_status status =
         w->transposed
-            ? xnn_create_deconvolution2d_nhwc_f32(
+            ? XNN(create_deconvolution2d_nhwc_f32)(
                   w->begin[0], w->end[1], w->end[0], w->begin[1], w->kernel[0], w->kernel[1],
                   w->stride[0], w->stride[1], w->dilation[0], w->dilation[1], w->groups, w->group_in,
                   w->group_out, in, out, packed, b, low, high, 0, &s->op)
-            : xnn_create_convolution2d_nhwc_f32(
+            : XNN(create_convolution2d_nhwc_f32)(
                   w->begin[0], w->end[1], w->end[0], w->begin[1], w->kernel[0], w->kernel[1],
                   w->stride[0], w->stride[1], w->dilation[0], w->dilation[1], w->groups, w->group_in,
                   w->group_out, in, out, packed, b, low, high, 0, &s->op);

@@ -127,17 +127,17 @@ static enum xnn_status create(const xp_conv8 *c, xp_kind kind, const uint8_t *pa
     size_t made = w->groups * w->group_out;
     const int8_t *signed_weights = (const int8_t *)packed;
     if (kind == XP_QC8) {
-        return xnn_create_convolution2d_nhwc_qc8(GEOMETRY, (int8_t)c->x.zero, c->x.scale, scales,
+        return XNN(create_convolution2d_nhwc_qc8)(GEOMETRY, (int8_t)c->x.zero, c->x.scale, scales,
                                                  signed_weights, bias, (int8_t)c->y.zero, c->y.scale,
                                                  c->low, c->high, 0, op);
     }
     if (kind == XP_QS8) {
-        return xnn_create_convolution2d_nhwc_qs8(GEOMETRY, (int8_t)c->x.zero, c->x.scale, scales[0],
+        return XNN(create_convolution2d_nhwc_qs8)(GEOMETRY, (int8_t)c->x.zero, c->x.scale, scales[0],
                                                  signed_weights, bias, (int8_t)c->y.zero, c->y.scale,
                                                  c->low, c->high, 0, op);
     }
     uint8_t zero = (uint8_t)(zero_at(c, 0) + (c->weight->type == NORI_INT8 ? 128 : 0));
-    return xnn_create_convolution2d_nhwc_qu8(GEOMETRY, (uint8_t)(c->x.zero + 128), c->x.scale, zero,
+    return XNN(create_convolution2d_nhwc_qu8)(GEOMETRY, (uint8_t)(c->x.zero + 128), c->x.scale, zero,
                                              scales[0], packed, bias, (uint8_t)(c->y.zero + 128),
                                              c->y.scale, (uint8_t)(c->low + 128),
                                              (uint8_t)(c->high + 128), 0, op);

@@ -9,17 +9,6 @@ typedef enum xnn_status (*binary_setup)(xnn_operator_t, size_t, const size_t *, 
                                         const size_t *, const int8_t *, const int8_t *, int8_t *,
                                         pthreadpool_t);
 
-static const struct {
-    nori__op_id op;
-    enum xnn_status (*create)(int8_t, float, int8_t, float, int8_t, float, int8_t, int8_t, uint32_t,
-                              xnn_operator_t *);
-    binary_setup setup;
-} binary[] = {
-    {NORI__OP_ONNX_Add, xnn_create_add_nd_qs8, xnn_setup_add_nd_qs8},
-    {NORI__OP_ONNX_Sub, xnn_create_subtract_nd_qs8, xnn_setup_subtract_nd_qs8},
-    {NORI__OP_ONNX_Mul, xnn_create_multiply_nd_qs8, xnn_setup_multiply_nd_qs8},
-};
-
 static bool near(float ratio, float low, float high)
 {
     return ratio >= low && ratio < high;
@@ -55,6 +44,16 @@ nori_status nori__xp_binary8(xp_part *p, const nori__node *n, const uint32_t *in
     unsigned layout = nori__xp_binary_form(p, in, rank);
     uint32_t from[2] = {nori__xp_binary_operand(p, in[0], layout | c->a.form, rank),
                         nori__xp_binary_operand(p, in[1], layout | c->b.form, rank)};
+    const struct {
+        nori__op_id op;
+        enum xnn_status (*create)(int8_t, float, int8_t, float, int8_t, float, int8_t, int8_t, uint32_t,
+                                  xnn_operator_t *);
+        binary_setup setup;
+    } binary[] = {
+        {NORI__OP_ONNX_Add, XNN(create_add_nd_qs8), XNN(setup_add_nd_qs8)},
+        {NORI__OP_ONNX_Sub, XNN(create_subtract_nd_qs8), XNN(setup_subtract_nd_qs8)},
+        {NORI__OP_ONNX_Mul, XNN(create_multiply_nd_qs8), XNN(setup_multiply_nd_qs8)},
+    };
     size_t i = 0;
     while (i + 1 < NORI__COUNT(binary) && binary[i].op != c->op) {
         i++;
@@ -110,10 +109,10 @@ static nori_status setup_softmax(xp_part *p, xp_step *s, nori_error *err)
         return NORI_OK;
     }
     size_t c = x.d[x.rank - 1];
-    XP_TRY(xnn_create_softmax_nc_qu8(c, c, c, a->x.scale, (uint8_t)(a->y.zero + 128), a->y.scale, 0,
+    XP_TRY(XNN(create_softmax_nc_qu8)(c, c, c, a->x.scale, (uint8_t)(a->y.zero + 128), a->y.scale, 0,
                                      &s->op),
            s->node, err);
-    XP_TRY(xnn_setup_softmax_nc_qu8(s->op, x.count / c, nori__xp_data(p, s->in[0]),
+    XP_TRY(XNN(setup_softmax_nc_qu8)(s->op, x.count / c, nori__xp_data(p, s->in[0]),
                                     nori__xp_data(p, s->out), nori__xp_pool(p)),
            s->node, err);
     return NORI_OK;
@@ -130,10 +129,10 @@ static nori_status setup_unary(xp_part *p, xp_step *s, nori_error *err)
         return NORI_OK;
     }
     enum xnn_status status =
-        a->op == NORI__OP_ONNX_Sigmoid ? xnn_setup_sigmoid_nc_qs8(s->op, n, in, out, nori__xp_pool(p))
-        : a->op == NORI__OP_ONNX_Tanh  ? xnn_setup_tanh_nc_qs8(s->op, n, in, out, nori__xp_pool(p))
-        : a->op == NORI__OP_ONNX_Elu   ? xnn_setup_elu_nc_qs8(s->op, n, in, out, nori__xp_pool(p))
-                                       : xnn_setup_leaky_relu_nc_qu8(s->op, n, (const uint8_t *)in,
+        a->op == NORI__OP_ONNX_Sigmoid ? XNN(setup_sigmoid_nc_qs8)(s->op, n, in, out, nori__xp_pool(p))
+        : a->op == NORI__OP_ONNX_Tanh  ? XNN(setup_tanh_nc_qs8)(s->op, n, in, out, nori__xp_pool(p))
+        : a->op == NORI__OP_ONNX_Elu   ? XNN(setup_elu_nc_qs8)(s->op, n, in, out, nori__xp_pool(p))
+                                       : XNN(setup_leaky_relu_nc_qu8)(s->op, n, (const uint8_t *)in,
                                                                      (uint8_t *)out,
                                                                      nori__xp_pool(p));
     return nori__xp_check(status, "xnn_setup of an 8-bit unary operator", s->node, err);
@@ -143,18 +142,18 @@ static enum xnn_status create_unary(const xp_unary8 *c, xnn_operator_t *op)
 {
     int8_t x = (int8_t)c->x.zero, y = (int8_t)c->y.zero;
     if (c->op == NORI__OP_ONNX_Sigmoid) {
-        return xnn_create_sigmoid_nc_qs8(1, 1, 1, x, c->x.scale, y, c->y.scale, INT8_MIN, INT8_MAX, 0,
+        return XNN(create_sigmoid_nc_qs8)(1, 1, 1, x, c->x.scale, y, c->y.scale, INT8_MIN, INT8_MAX, 0,
                                          op);
     }
     if (c->op == NORI__OP_ONNX_Tanh) {
-        return xnn_create_tanh_nc_qs8(1, 1, 1, x, c->x.scale, y, c->y.scale, INT8_MIN, INT8_MAX, 0,
+        return XNN(create_tanh_nc_qs8)(1, 1, 1, x, c->x.scale, y, c->y.scale, INT8_MIN, INT8_MAX, 0,
                                       op);
     }
     if (c->op == NORI__OP_ONNX_Elu) {
-        return xnn_create_elu_nc_qs8(1, 1, 1, c->alpha, x, c->x.scale, y, c->y.scale, INT8_MIN,
+        return XNN(create_elu_nc_qs8)(1, 1, 1, c->alpha, x, c->x.scale, y, c->y.scale, INT8_MIN,
                                      INT8_MAX, 0, op);
     }
-    return xnn_create_leaky_relu_nc_qu8(1, 1, 1, c->alpha, (uint8_t)(x + 128), c->x.scale,
+    return XNN(create_leaky_relu_nc_qu8)(1, 1, 1, c->alpha, (uint8_t)(x + 128), c->x.scale,
                                         (uint8_t)(y + 128), c->y.scale, 0, UINT8_MAX, 0, op);
 }
 
@@ -206,11 +205,11 @@ static nori_status setup_all(xp_part *p, xp_step *s, nori_error *err)
     if (x.count == 0) {
         return nori__fail(err, NORI_ERROR_UNSUPPORTED, "XNNPACK takes no mean of nothing");
     }
-    XP_TRY(xnn_create_global_average_pooling_nwc_qs8(c, c, c, (int8_t)a->x.zero, a->x.scale,
+    XP_TRY(XNN(create_global_average_pooling_nwc_qs8)(c, c, c, (int8_t)a->x.zero, a->x.scale,
                                                      (int8_t)a->y.zero, a->y.scale, INT8_MIN, INT8_MAX,
                                                      0, &s->op),
            s->node, err);
-    XP_TRY(xnn_setup_global_average_pooling_nwc_qs8(s->op, n, x.count / n / c,
+    XP_TRY(XNN(setup_global_average_pooling_nwc_qs8)(s->op, n, x.count / n / c,
                                                     nori__xp_bytes(p, s->in[0]),
                                                     nori__xp_bytes(p, s->out), nori__xp_pool(p)),
            s->node, err);
@@ -227,12 +226,12 @@ static nori_status setup_pool(xp_part *p, xp_step *s, nori_error *err)
         return s->idle ? NORI_OK : setup_all(p, s, err);
     }
     xp_image x = nori__xp_image(p, s->in[0]);
-    XP_TRY(xnn_create_average_pooling2d_nhwc_qu8(
+    XP_TRY(XNN(create_average_pooling2d_nhwc_qu8)(
                0, 0, 0, 0, w->kernel[0], w->kernel[1], w->stride[0], w->stride[1], x.c, x.c, x.c,
                (uint8_t)(a->x.zero + 128), a->x.scale, (uint8_t)(a->y.zero + 128), a->y.scale, 0,
                UINT8_MAX, 0, &s->op),
            s->node, err);
-    XP_TRY(xnn_setup_average_pooling2d_nhwc_qu8(s->op, x.n, x.h, x.w, nori__xp_data(p, s->in[0]),
+    XP_TRY(XNN(setup_average_pooling2d_nhwc_qu8)(s->op, x.n, x.h, x.w, nori__xp_data(p, s->in[0]),
                                                 nori__xp_data(p, s->out), nori__xp_pool(p)),
            s->node, err);
     return NORI_OK;

@@ -23,16 +23,18 @@ nori_status nori__xp_check(enum xnn_status s, const char *call, const nori__node
     if (node) {
         nori__node_path(node, path, sizeof(path));
     }
-    int name = (int)strcspn(call, "(");
+    bool ours = strncmp(call, "XNN(", 4) == 0; /* "XNN(create_x)(arguments)" is xnn_create_x */
+    call += ours ? 4 : 0;
+    int size = (int)strcspn(call, ours ? ")" : "(");
     return nori__fail(err, s == xnn_status_out_of_memory ? NORI_ERROR_MEMORY : NORI_ERROR_UNSUPPORTED,
-                      "XNNPACK: %s: %.*s says %s (%d)", path, name, call, nori__xp_status_text(s),
-                      (int)s);
+                      "XNNPACK: %s: %s%.*s says %s (%d)", path, ours ? "xnn_" : "", size, call,
+                      nori__xp_status_text(s), (int)s);
 }
 
 void nori__xp_drop(xp_step *s)
 {
     if (s->op) {
-        xnn_delete_operator(s->op);
+        XNN(delete_operator)(s->op);
         s->op = NULL;
     }
 }
@@ -454,7 +456,7 @@ nori_status nori__xp_run(void *self, void *compiled, nori_call *call)
         if (s->run) {
             NORI__TRY(s->run(p, s, call));
         } else {
-            XP_TRY(xnn_run_operator(s->op, nori__xp_pool(p)), s->node, nori_call_error(call));
+            XP_TRY(XNN(run_operator)(s->op, nori__xp_pool(p)), s->node, nori_call_error(call));
         }
     }
     for (uint32_t i = 0; i < p->part->n_out; i++) {

@@ -70,30 +70,30 @@ static nori_status setup_pool(xp_part *p, xp_step *s, nori_error *err)
              r = pad_end(w, 1, x.w, y.w);
     unsigned width = nori__xp_buffer(p, s->in[0])->width;
     if (!a->max) {
-        XP_TRY(xnn_create_average_pooling2d_nhwc_f32(t, r, b, l, w->kernel[0], w->kernel[1],
+        XP_TRY(XNN(create_average_pooling2d_nhwc_f32)(t, r, b, l, w->kernel[0], w->kernel[1],
                                                      w->stride[0], w->stride[1], x.c, x.c, x.c,
                                                      a->low, a->high, 0, &s->op),
                s->node, err);
-        XP_TRY(xnn_setup_average_pooling2d_nhwc_f32(s->op, x.n, x.h, x.w,
+        XP_TRY(XNN(setup_average_pooling2d_nhwc_f32)(s->op, x.n, x.h, x.w,
                                                     nori__xp_floats(p, s->in[0]),
                                                     nori__xp_floats(p, s->out), nori__xp_pool(p)),
                s->node, err);
     } else if (width == 4) {
-        XP_TRY(xnn_create_max_pooling2d_nhwc_f32(t, r, b, l, w->kernel[0], w->kernel[1],
+        XP_TRY(XNN(create_max_pooling2d_nhwc_f32)(t, r, b, l, w->kernel[0], w->kernel[1],
                                                  w->stride[0], w->stride[1], w->dilation[0],
                                                  w->dilation[1], x.c, x.c, x.c, a->low, a->high, 0,
                                                  &s->op),
                s->node, err);
-        XP_TRY(xnn_setup_max_pooling2d_nhwc_f32(s->op, x.n, x.h, x.w, nori__xp_floats(p, s->in[0]),
+        XP_TRY(XNN(setup_max_pooling2d_nhwc_f32)(s->op, x.n, x.h, x.w, nori__xp_floats(p, s->in[0]),
                                                 nori__xp_floats(p, s->out), nori__xp_pool(p)),
                s->node, err);
     } else { /* lies as int8 */
-        XP_TRY(xnn_create_max_pooling2d_nhwc_s8(t, r, b, l, w->kernel[0], w->kernel[1],
+        XP_TRY(XNN(create_max_pooling2d_nhwc_s8)(t, r, b, l, w->kernel[0], w->kernel[1],
                                                 w->stride[0], w->stride[1], w->dilation[0],
                                                 w->dilation[1], x.c, x.c, x.c, INT8_MIN, INT8_MAX, 0,
                                                 &s->op),
                s->node, err);
-        XP_TRY(xnn_setup_max_pooling2d_nhwc_s8(s->op, x.n, x.h, x.w, nori__xp_bytes(p, s->in[0]),
+        XP_TRY(XNN(setup_max_pooling2d_nhwc_s8)(s->op, x.n, x.h, x.w, nori__xp_bytes(p, s->in[0]),
                                                nori__xp_bytes(p, s->out), nori__xp_pool(p)),
                s->node, err);
     }
@@ -165,9 +165,9 @@ static nori_status setup_global(xp_part *p, xp_step *s, nori_error *err)
     if (x.count == 0) {
         return nori__fail(err, NORI_ERROR_UNSUPPORTED, "XNNPACK takes no mean of nothing");
     }
-    XP_TRY(xnn_create_global_average_pooling_nwc_f32(c, c, c, -INFINITY, INFINITY, 0, &s->op), s->node,
+    XP_TRY(XNN(create_global_average_pooling_nwc_f32)(c, c, c, -INFINITY, INFINITY, 0, &s->op), s->node,
            err);
-    XP_TRY(xnn_setup_global_average_pooling_nwc_f32(s->op, n, x.count / n / c,
+    XP_TRY(XNN(setup_global_average_pooling_nwc_f32)(s->op, n, x.count / n / c,
                                                     nori__xp_floats(p, s->in[0]),
                                                     nori__xp_floats(p, s->out), nori__xp_pool(p)),
            s->node, err);
@@ -266,9 +266,9 @@ static nori_status setup_resize(xp_part *p, xp_step *s, nori_error *err)
     if (s->idle) {
         return NORI_OK;
     }
-    XP_TRY(xnn_create_resize_bilinear2d_nhwc_f32(x.c, x.c, x.c, *(const uint32_t *)s->args, &s->op),
+    XP_TRY(XNN(create_resize_bilinear2d_nhwc_f32)(x.c, x.c, x.c, *(const uint32_t *)s->args, &s->op),
            s->node, err);
-    XP_TRY(xnn_setup_resize_bilinear2d_nhwc_f32(s->op, x.n, x.h, x.w, y.h, y.w,
+    XP_TRY(XNN(setup_resize_bilinear2d_nhwc_f32)(s->op, x.n, x.h, x.w, y.h, y.w,
                                                 nori__xp_floats(p, s->in[0]),
                                                 nori__xp_floats(p, s->out), nori__xp_pool(p)),
            s->node, err);

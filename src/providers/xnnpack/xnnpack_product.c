@@ -10,7 +10,7 @@ static nori_status setup_product(xp_part *p, xp_step *s, nori_error *err)
     if (s->idle) {
         return NORI_OK;
     }
-    XP_TRY(xnn_setup_fully_connected_nc_f32(s->op, y.count / y.d[y.rank - 1],
+    XP_TRY(XNN(setup_fully_connected_nc_f32)(s->op, y.count / y.d[y.rank - 1],
                                             nori__xp_floats(p, s->in[0]),
                                             nori__xp_floats(p, s->out), nori__xp_pool(p)),
            s->node, err);
@@ -71,7 +71,7 @@ static nori_status create_product(xp_step *s, const nori__node *n, const nori_te
     for (size_t i = 0; i < made; i++) {
         bias[i] = c ? beta * ((const float *)c->data)[c->count == 1 ? 0 : i] : 0;
     }
-    enum xnn_status status = xnn_create_fully_connected_nc_f32(
+    enum xnn_status status = XNN(create_fully_connected_nc_f32)(
         depth, made, depth, made, room, c ? bias : NULL, low, high,
         turned ? 0 : XNN_FLAG_TRANSPOSE_WEIGHTS, &s->op);
     nori__release(&nori__malloc, room, bytes);

@@ -10,7 +10,7 @@
 static void xp_close(void *user)
 {
     xp_self *self = user;
-    pthreadpool_destroy(self->pool); /* NULL is fine; XNNPACK itself stays initialized */
+    XNN(pool_destroy)(self->pool); /* NULL is fine; XNNPACK itself stays initialized */
     nori__release(&nori__malloc, self, sizeof(*self));
 }
 
@@ -39,20 +39,14 @@ static nori_status xp_open(const nori_provider_open *how, void **user, nori_erro
 {
     double launch_us = LAUNCH_US;
     NORI__TRY(read_options(how->options, &launch_us, err));
-    enum xnn_status status = xnn_initialize(NULL);
-    if (status != xnn_status_success) {
-        nori__fail(err, NORI_ERROR_UNAVAILABLE, "XNNPACK: xnn_initialize says %s (%d)",
-                   nori__xp_status_text(status), (int)status);
-        nori__hint(err, "it wants SSE2 on x86 and NEON on ARM; --fallback goes on without it");
-        return NORI_ERROR_UNAVAILABLE;
-    }
+    NORI__TRY(nori__xp_load(err));
     xp_self *self = nori__alloc_zero(&nori__malloc, sizeof(*self));
     if (!self) {
         return nori__no_memory(err);
     }
     self->launch_ns = launch_us * 1e3;
     if (how->threads > 1) {
-        self->pool = pthreadpool_create((size_t)how->threads);
+        self->pool = XNN(pool_create)((size_t)how->threads);
         if (!self->pool) {
             xp_close(self);
             return nori__fail(err, NORI_ERROR_UNAVAILABLE, "XNNPACK: no pool of %d threads",

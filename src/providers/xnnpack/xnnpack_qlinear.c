@@ -19,11 +19,11 @@ static nori_status setup_convert(xp_part *p, xp_step *s, nori_error *err)
         return NORI_OK;
     }
     if (((const converting *)s->args)->to_bytes) {
-        XP_TRY(xnn_setup_convert_nc_f32_qs8(s->op, n, nori__xp_floats(p, s->in[0]),
+        XP_TRY(XNN(setup_convert_nc_f32_qs8)(s->op, n, nori__xp_floats(p, s->in[0]),
                                             nori__xp_bytes(p, s->out), nori__xp_pool(p)),
                s->node, err);
     } else {
-        XP_TRY(xnn_setup_convert_nc_qs8_f32(s->op, n, nori__xp_bytes(p, s->in[0]),
+        XP_TRY(XNN(setup_convert_nc_qs8_f32)(s->op, n, nori__xp_bytes(p, s->in[0]),
                                             nori__xp_floats(p, s->out), nori__xp_pool(p)),
                s->node, err);
     }
@@ -51,7 +51,7 @@ nori_status nori__xp_emit_quantize(xp_part *p, const xp_job *j, nori_error *err)
         return nori__no_memory(err);
     }
     ((converting *)s->args)->to_bytes = true;
-    XP_TRY(xnn_create_convert_nc_f32_qs8(1, 1, 1, q.scale, (int8_t)q.zero, INT8_MIN, INT8_MAX, 0,
+    XP_TRY(XNN(create_convert_nc_f32_qs8)(1, 1, 1, q.scale, (int8_t)q.zero, INT8_MIN, INT8_MAX, 0,
                                          &s->op),
            j->node, err);
     return NORI_OK;
@@ -105,7 +105,7 @@ nori_status nori__xp_emit_dequantize(xp_part *p, const xp_job *j, nori_error *er
     if (!s) {
         return nori__no_memory(err);
     }
-    XP_TRY(xnn_create_convert_nc_qs8_f32(1, 1, 1, q.scale, (int8_t)q.zero, 0, &s->op), j->node, err);
+    XP_TRY(XNN(create_convert_nc_qs8_f32)(1, 1, 1, q.scale, (int8_t)q.zero, 0, &s->op), j->node, err);
     return NORI_OK;
 }
 

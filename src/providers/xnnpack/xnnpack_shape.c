@@ -376,7 +376,7 @@ static nori_status setup_pad(xp_part *p, xp_step *s, nori_error *err)
     if (s->idle) {
         return NORI_OK;
     }
-    XP_TRY(xnn_setup_constant_pad_nd_x32(s->op, (size_t)x.rank, x.d, before, after,
+    XP_TRY(XNN(setup_constant_pad_nd_x32)(s->op, (size_t)x.rank, x.d, before, after,
                                          nori__xp_data(p, s->in[0]), nori__xp_data(p, s->out),
                                          nori__xp_pool(p)),
            s->node, err);
@@ -395,7 +395,7 @@ nori_status nori__xp_emit_pad(xp_part *p, const xp_job *j, nori_error *err)
     }
     nori__xp_scalar(j->node, 2, 0, &value);
     read_pads(j->node, nori__xp_rank(p, j->in[0]), s->args);
-    XP_TRY(xnn_create_constant_pad_nd_x32(&value, 0, &s->op), j->node, err);
+    XP_TRY(XNN(create_constant_pad_nd_x32)(&value, 0, &s->op), j->node, err);
     return NORI_OK;
 }
 

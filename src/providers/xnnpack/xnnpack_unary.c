@@ -36,26 +36,6 @@ static nori_status add_unary(xp_part *p, const xp_job *j, unary_setup setup, xnn
     return NORI_OK;
 }
 
-#define PLAIN_UNARY(X)                      \
-    X(Abs, abs_nc_f32)                      \
-    X(Neg, negate_nc_f32)                   \
-    X(Floor, floor_nc_f32)                  \
-    X(Ceil, ceiling_nc_f32)                 \
-    X(Round, bankers_rounding_nc_f32)       \
-    X(Sqrt, square_root_nc_f32)             \
-    X(Sigmoid, sigmoid_nc_f32)              \
-    X(HardSwish, hardswish_nc_f32)
-
-static const struct {
-    nori__op_id id;
-    enum xnn_status (*create)(size_t, size_t, size_t, uint32_t, xnn_operator_t *);
-    unary_setup setup;
-} unary[] = {
-#define ROW(name, call) {NORI__OP_ONNX_##name, xnn_create_##call, xnn_setup_##call},
-    PLAIN_UNARY(ROW)
-#undef ROW
-};
-
 const char *nori__xp_claim_unary(const nori__node *n)
 {
     bool leaky = nori__node_is(n, NORI__OP_ONNX_LeakyRelu);
@@ -76,17 +56,26 @@ nori_status nori__xp_emit_unary(xp_part *p, const xp_job *j, nori_error *err)
 {
     xnn_operator_t *op = NULL;
     if (nori__node_is(j->node, NORI__OP_ONNX_LeakyRelu)) {
-        NORI__TRY(add_unary(p, j, xnn_setup_leaky_relu_nc_f32, &op, err));
-        XP_TRY(xnn_create_leaky_relu_nc_f32(1, 1, 1, nori__attr_f(j->node, "alpha", 0.01f), 0, op),
+        NORI__TRY(add_unary(p, j, XNN(setup_leaky_relu_nc_f32), &op, err));
+        XP_TRY(XNN(create_leaky_relu_nc_f32)(1, 1, 1, nori__attr_f(j->node, "alpha", 0.01f), 0, op),
                j->node, err);
         return NORI_OK;
     }
     if (nori__node_is(j->node, NORI__OP_ONNX_Elu)) {
-        NORI__TRY(add_unary(p, j, xnn_setup_elu_nc_f32, &op, err));
-        XP_TRY(xnn_create_elu_nc_f32(1, 1, 1, nori__attr_f(j->node, "alpha", 1), 0, op), j->node,
+        NORI__TRY(add_unary(p, j, XNN(setup_elu_nc_f32), &op, err));
+        XP_TRY(XNN(create_elu_nc_f32)(1, 1, 1, nori__attr_f(j->node, "alpha", 1), 0, op), j->node,
                err);
         return NORI_OK;
     }
+    const struct {
+        nori__op_id id;
+        enum xnn_status (*create)(size_t, size_t, size_t, uint32_t, xnn_operator_t *);
+        unary_setup setup;
+    } unary[] = {
+#define ROW(name, call) {NORI__OP_ONNX_##name, XNN(create_##call), XNN(setup_##call)},
+        XP_PLAIN_UNARY(ROW)
+#undef ROW
+    };
     for (size_t i = 0; i < NORI__COUNT(unary); i++) {
         if (nori__node_is(j->node, unary[i].id)) {
             NORI__TRY(add_unary(p, j, unary[i].setup, &op, err));
@@ -111,8 +100,8 @@ nori_status nori__xp_emit_clip(xp_part *p, const xp_job *j, nori_error *err)
     xnn_operator_t *op = NULL;
     float low, high;
     nori__xp_limits(j->node, &low, &high);
-    NORI__TRY(add_unary(p, j, xnn_setup_clamp_nc_f32, &op, err));
-    XP_TRY(xnn_create_clamp_nc_f32(1, 1, 1, low, high, 0, op), j->node, err);
+    NORI__TRY(add_unary(p, j, XNN(setup_clamp_nc_f32), &op, err));
+    XP_TRY(XNN(create_clamp_nc_f32)(1, 1, 1, low, high, 0, op), j->node, err);
     return NORI_OK;
 }
 
@@ -129,8 +118,8 @@ const char *nori__xp_claim_pow(const nori__node *n)
 nori_status nori__xp_emit_pow(xp_part *p, const xp_job *j, nori_error *err)
 {
     xnn_operator_t *op = NULL;
-    NORI__TRY(add_unary(p, j, xnn_setup_square_nc_f32, &op, err));
-    XP_TRY(xnn_create_square_nc_f32(1, 1, 1, 0, op), j->node, err);
+    NORI__TRY(add_unary(p, j, XNN(setup_square_nc_f32), &op, err));
+    XP_TRY(XNN(create_square_nc_f32)(1, 1, 1, 0, op), j->node, err);
     return NORI_OK;
 }
 
@@ -160,7 +149,7 @@ static nori_status setup_prelu(xp_part *p, xp_step *s, nori_error *err)
     if (s->idle) {
         return NORI_OK;
     }
-    XP_TRY(xnn_setup_prelu_nc_f32(s->op, x.count / x.d[x.rank - 1],
+    XP_TRY(XNN(setup_prelu_nc_f32)(s->op, x.count / x.d[x.rank - 1],
                                   nori__xp_floats(p, s->in[0]),
                                   nori__xp_floats(p, s->out), nori__xp_pool(p)),
            s->node, err);
@@ -177,7 +166,7 @@ nori_status nori__xp_emit_prelu(xp_part *p, const xp_job *j, nori_error *err)
         return nori__no_memory(err);
     }
     size_t c = (size_t)slope->count;
-    XP_TRY(xnn_create_prelu_nc_f32(c, c, c, slope->data, 0, &s->op), j->node, err);
+    XP_TRY(XNN(create_prelu_nc_f32)(c, c, c, slope->data, 0, &s->op), j->node, err);
     return NORI_OK;
 }
 
@@ -205,8 +194,8 @@ static nori_status setup_softmax(xp_part *p, xp_step *s, nori_error *err)
         return NORI_OK;
     }
     size_t c = x.d[x.rank - 1];
-    XP_TRY(xnn_create_softmax_nc_f32(c, c, c, 0, &s->op), s->node, err);
-    XP_TRY(xnn_setup_softmax_nc_f32(s->op, x.count / c,
+    XP_TRY(XNN(create_softmax_nc_f32)(c, c, c, 0, &s->op), s->node, err);
+    XP_TRY(XNN(setup_softmax_nc_f32)(s->op, x.count / c,
                                     nori__xp_floats(p, s->in[0]),
                                     nori__xp_floats(p, s->out), nori__xp_pool(p)),
            s->node, err);
