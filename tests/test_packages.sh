@@ -19,7 +19,7 @@ deb=$work/nori_${version}_$(dpkg --print-architecture).deb
 dpkg-deb -c "$deb" >"$work/list"
 abi=${version%.*}
 for path in bin/nori lib/libnori.a lib/libnori.so "lib/libnori.so.$abi" "lib/libnori.so.$version" \
-    include/nori/nori.h include/nori/provider.h include/nori/tools.h \
+    include/nori/nori.h include/nori/place.h include/nori/provider.h include/nori/tools.h \
     lib/cmake/nori/noriConfig.cmake lib/pkgconfig/nori.pc share/man/man1/nori.1 \
     share/bash-completion/completions/nori share/doc/nori/copyright; do
     grep -q " ./usr/$path\( ->.*\)\?$" "$work/list" || fail "the .deb has no /usr/$path"

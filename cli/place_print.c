@@ -1,0 +1,172 @@
+/* place_print.c: a placement as text and as JSON. */
+#include <math.h>
+#include <string.h>
+
+#include "place_job.h"
+
+static const char *const names[] = {"nowhere", "edge", "cloud", "split"};
+
+/* ---- JSON ---- */
+
+static void json_option(cli_json *w, const nori_place_option *o, bool deadline)
+{
+    cli_json_object(w, names[o->place]);
+    cli_json_bool(w, "possible", o->possible);
+    cli_json_string(w, "reason", o->reason);
+    cli_json_number(w, "compute_ms", 1e3 * o->compute, 6);
+    cli_json_number(w, "up_ms", 1e3 * o->up, 6);
+    cli_json_number(w, "down_ms", 1e3 * o->down, 6);
+    cli_json_number(w, "queue_ms", 1e3 * o->queue, 6);
+    cli_json_number(w, "rtt_ms", 1e3 * o->rtt, 6);
+    cli_json_number(w, "mean_ms", 1e3 * o->mean, 6);
+    cli_json_number(w, "p50_ms", 1e3 * o->p50, 6);
+    cli_json_number(w, "p95_ms", 1e3 * o->p95, 6);
+    cli_json_number(w, "p99_ms", 1e3 * o->p99, 6);
+    if (deadline) {
+        cli_json_number(w, "within_deadline", o->within, 6);
+    }
+    cli_json_number(w, "load", o->load, 4);
+    cli_json_string(w, "dominant", o->dominant ? o->dominant : "");
+    cli_json_end(w);
+}
+
+static int print_json(const place_job *j)
+{
+    const nori_place_answer *a = &j->answer;
+    cli_json w;
+    cli_json_begin(&w, stdout);
+    cli_json_string(&w, "place", names[a->place]);
+    cli_json_number(&w, "gain_ms", 1e3 * a->gain, 6);
+    cli_json_number(&w, "penalty_ms", 1e3 * a->penalty, 6);
+    cli_json_number(&w, "saved_ms", 1e3 * a->saved, 6);
+    cli_json_object(&w, "options");
+    for (int i = 0; i < (j->question.can_split ? 3 : 2); i++) {
+        json_option(&w, &a->option[i], j->question.deadline > 0);
+    }
+    cli_json_end(&w);
+    cli_json_array(&w, "flips");
+    for (int i = 0; i < 4; i++) {
+        if (a->flip[i].flips) {
+            cli_json_object(&w, NULL);
+            cli_json_string(&w, "what", a->flip[i].what);
+            cli_json_number(&w, "now", a->flip[i].now, 6);
+            cli_json_number(&w, "at", a->flip[i].at, 6);
+            cli_json_end(&w);
+        }
+    }
+    cli_json_end(&w);
+    if (a->inversion > 0) {
+        cli_json_number(&w, "inversion_per_s", a->inversion, 5);
+    }
+    if (j->sweep.what) {
+        cli_json_array(&w, j->sweep.what);
+        for (int i = 0; i < j->sweep.steps; i++) {
+            double v;
+            nori_place_question q = place_step(j, i, &v);
+            nori_place_answer b = {.size = sizeof(b)};
+            if (nori_place_decide(&q, &b, NULL) == NORI_OK) {
+                cli_json_object(&w, NULL);
+                cli_json_number(&w, "value", v, 6);
+                cli_json_string(&w, "place", names[b.place]);
+                cli_json_number(&w, "edge_ms", 1e3 * b.option[0].mean, 6);
+                cli_json_number(&w, "cloud_ms", 1e3 * b.option[1].mean, 6);
+                cli_json_end(&w);
+            }
+        }
+        cli_json_end(&w);
+    }
+    cli_json_string(&w, "words", a->words);
+    cli_json_finish(&w);
+    return a->place == NORI_PLACE_NONE ? EXIT_NO : EXIT_YES;
+}
+
+/* ---- text ---- */
+
+static void print_inequality(const place_job *j)
+{
+    const nori_place_option *e = &j->answer.option[0], *c = &j->answer.option[1];
+    const nori_place_answer *a = &j->answer;
+    bool edge = a->gain < a->penalty;
+    printf("t_edge - t_cloud  %s  up + down + queue + round trip\n", edge ? "<" : ">=");
+    printf("%.4g - %.4g = %.4g ms  %s  %.4g + %.4g + %.4g + %.4g = %.4g ms: %s\n\n",
+           1e3 * (e->compute + e->queue), 1e3 * c->compute, 1e3 * a->gain, edge ? "<" : ">=",
+           1e3 * c->up, 1e3 * c->down, 1e3 * c->queue, 1e3 * c->rtt, 1e3 * a->penalty,
+           edge ? "the edge wins" : "the cloud wins");
+}
+
+static void print_options(const place_job *j)
+{
+    bool deadline = j->question.deadline > 0;
+    printf("%-6s %10s %9s %9s %9s %9s %10s %10s %10s%s\n", "", "compute", "up", "down", "queue",
+           "rtt", "mean ms", "p95", "p99", deadline ? "  in time" : "");
+    for (int i = 0; i < (j->question.can_split ? 3 : 2); i++) {
+        const nori_place_option *o = &j->answer.option[i];
+        printf("%-6s %10.4g %9.4g %9.4g %9.4g %9.4g %10.4g %10.4g %10.4g", names[o->place],
+               1e3 * o->compute, 1e3 * o->up, 1e3 * o->down, 1e3 * o->queue, 1e3 * o->rtt,
+               1e3 * o->mean, 1e3 * o->p95, 1e3 * o->p99);
+        if (deadline) {
+            printf(" %7.2f %%", 100 * o->within);
+        }
+        printf("%s%s\n", o->possible ? "" : "  no: ", o->reason);
+    }
+}
+
+static void print_flips(const nori_place_answer *a)
+{
+    static const struct {
+        double scale;
+        const char *unit;
+    } shown[] = {{1e-6, "MB/s"}, {1e-3, "kB"}, {1e3, "ms"}, {1, "calls/s"}};
+    bool any = false;
+    for (int i = 0; i < 4; i++) {
+        const nori_place_flip *f = &a->flip[i];
+        if (f->flips) {
+            printf("%s", any ? "" : "\nthe answer turns, all else unchanged,\n");
+            any = true;
+            printf("  at a %-10s of %.4g %s, now %.4g (%.3g times)\n", f->what, f->at * shown[i].scale,
+                   shown[i].unit, f->now * shown[i].scale, f->at / f->now);
+        }
+    }
+    if (a->inversion > 0) {
+        printf("%s  from %.4g calls a second the device's own queue makes it lose\n",
+               any ? "" : "\n", a->inversion);
+    }
+}
+
+static void print_sweep(const place_job *j)
+{
+    const char *unit = place_sweep_unit(&j->sweep);
+    double scale = strcmp(unit, "MB/s") == 0 ? 1e-6 : strcmp(unit, "kB") == 0 ? 1e-3
+                   : strcmp(unit, "ms") == 0 ? 1e3 : 1;
+    printf("\n%9s %-4s %12s %12s  place\n", j->sweep.what, unit, "edge ms", "cloud ms");
+    for (int i = 0; i < j->sweep.steps; i++) {
+        double v;
+        nori_place_question q = place_step(j, i, &v);
+        nori_place_answer b = {.size = sizeof(b)};
+        if (nori_place_decide(&q, &b, NULL) == NORI_OK) {
+            printf("%14.4g %12.4g %12.4g  %s\n", v * scale, 1e3 * b.option[0].mean,
+                   1e3 * b.option[1].mean, names[b.place]);
+        }
+    }
+}
+
+int place_print(const place_job *j)
+{
+    const nori_place_question *q = &j->question;
+    if (j->args->json) {
+        return print_json(j);
+    }
+    if (!j->args->quiet) {
+        if (q->edge.there && q->cloud.there) {
+            print_inequality(j);
+        }
+        print_options(j);
+        print_flips(&j->answer);
+        if (j->sweep.what) {
+            print_sweep(j);
+        }
+        printf("\n");
+    }
+    printf("%s\n", j->answer.words);
+    return j->answer.place == NORI_PLACE_NONE ? EXIT_NO : EXIT_YES;
+}

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""nori place: edge or cloud by numbers, as text, JSON, page and C header."""
+import os
+import shutil
+import subprocess
+import unittest
+
+import case
+
+DIGITS = os.path.join(case.DIGITS, "digits.onnx")
+TERMS = ["--cloud", "8ms", "--up", "30ms", "--down", "12ms", "--queue", "20ms"]
+
+
+class Place(case.Case):
+    def place(self, *args, code=0):
+        return self.nori("place", *args, "--json", code=code).json()
+
+    def test_inequality_both_ways(self):
+        j = self.place("--edge", "55ms", *TERMS)
+        self.assertEqual(j["place"], "edge")
+        self.assertAlmostEqual(j["options"]["cloud"]["mean_ms"], 70)
+        self.assertAlmostEqual(j["gain_ms"], 47)
+        self.assertAlmostEqual(j["penalty_ms"], 62)
+        self.assertAlmostEqual(j["saved_ms"], 15)
+        j = self.place("--edge", "95ms", *TERMS)
+        self.assertEqual(j["place"], "cloud")
+        self.assertAlmostEqual(j["gain_ms"], 87)
+        self.assertAlmostEqual(j["saved_ms"], 25)
+        text = self.nori("place", "--edge", "55ms", *TERMS).out
+        self.assertIn("55 - 8 = 47 ms  <  30 + 12 + 20 + 0 = 62 ms: the edge wins", text)
+
+    def test_payload(self):
+        j = self.place("--edge", "50ms", "--cloud", "8ms", "--queue", "20ms", "--up-bytes", "1.5MB",
+                       "--speed", "5MB/s")
+        self.assertAlmostEqual(j["saved_ms"], 278)
+        same = self.place("--edge", "50ms", "--cloud", "8ms", "--queue", "20ms", "--up-bytes",
+                          "1.5MB", "--speed", "40Mbit/s")
+        self.assertEqual(j["options"], same["options"])
+        flips = {f["what"]: f["at"] for f in j["flips"]}
+        self.assertAlmostEqual(flips["bandwidth"] / 1e6, 1.5 / 0.022, 3)
+
+    def test_units_are_asked_for(self):
+        for args, word in [(["--edge", "55"], "unit is missing"),
+                           (["--edge", "55ms", "--speed", "5Mb/s"], "bits or bytes"),
+                           (["--edge", "55ms", "--up-bytes", "5"], "unit is missing"),
+                           (["--edge", "55ms", "--up-bytes", "5kB"], "speed"),
+                           (["--edge", "55ms", "--rate", "5"], "unit is missing"),
+                           (["--edge", "p50=5ms,p40=6ms"], "rising"),
+                           (["--edge", "p50=,p40=6ms"], "time"),
+                           (["--edge", "55ms", "--percentile", "100"], "between 0 and 100"),
+                           (["--edge", "55ms", "--sweep", "moon=1..2"], "bandwidth"),
+                           (["--edge", "55ms", "--sweep", "rtt=2ms..1ms"], "rising"),
+                           (["--edge", "55ms", "--steps", "4"], "--sweep"),
+                           ([], "--edge")]:
+            self.assertIn(word, self.nori("place", *args, code=2).err)
+
+    def test_rules_are_named(self):
+        j = self.place("--edge", "20ms", "--cloud", "1ms", "--model-bytes", "40GB", "--edge-memory",
+                       "8GB")
+        self.assertEqual(j["place"], "cloud")
+        self.assertIn("40 GB", j["options"]["edge"]["reason"])
+        j = self.place("--edge", "20ms", "--cloud", "1ms", "--rtt", "40ms", "--deadline", "5ms")
+        self.assertIn("round trip", j["options"]["cloud"]["reason"])
+        j = self.place("--cloud", "1ms", "--offline", code=1)
+        self.assertEqual(j["place"], "nowhere")
+
+    def test_deadline_and_tail(self):
+        late = ["--edge", "60ms", "--cloud", "p50=5ms,p97=10ms,p99=400ms"]
+        self.assertEqual(self.place(*late)["place"], "cloud")
+        j = self.place(*late, "--deadline", "100ms")
+        self.assertEqual(j["place"], "edge")
+        self.assertIn("faster on the mean", j["words"])
+
+    def test_queue(self):
+        shape = ["--edge", "exp:10ms", "--cloud", "exp:10ms", "--cloud-servers", "8", "--rtt", "15ms"]
+        self.assertEqual(self.place(*shape, "--rate", "59/s")["place"], "edge")
+        j = self.place(*shape, "--rate", "61/s")
+        self.assertEqual(j["place"], "cloud")
+        self.assertAlmostEqual(j["inversion_per_s"], 60, delta=0.3)
+
+    def test_model_says_its_sizes(self):
+        j = self.place(DIGITS, "--edge", "1ms", "--cloud", "1ms", "--speed", "1MB/s")
+        self.assertAlmostEqual(j["options"]["cloud"]["up_ms"], 28 * 28 * 4 / 1e3, 3)
+        self.assertAlmostEqual(j["options"]["cloud"]["down_ms"], 0.04, 3)
+
+    def test_sweep_and_page(self):
+        page = self.path("p.html")
+        j = self.place("--edge", "50ms", "--cloud", "8ms", "--up-bytes", "1.5MB", "--speed", "5MB/s",
+                       "--sweep", "bandwidth=1MB/s..200MB/s", "--steps", "5", "--html", page)
+        self.assertEqual([r["place"] for r in j["bandwidth"]], ["edge"] * 3 + ["cloud"] * 2)
+        self.assertAlmostEqual(j["bandwidth"][-1]["value"], 200e6, delta=1)
+        with open(page, encoding="utf-8") as f:
+            text = f.read()
+        self.assertEqual(text.count("<svg"), 2)
+        self.assertNotIn("http", text)
+
+    @unittest.skipUnless(shutil.which("cc"), "no C compiler")
+    def test_header_decides_alike(self):
+        header = self.path("placement.h")
+        self.place("--edge", "50ms", "--cloud", "8ms", "--up-bytes", "1.5MB", "--speed", "5MB/s",
+                   "--queue", "20ms", "--header", header)
+        source = self.file("main.c", '#include "placement.h"\n#include <stdio.h>\nint main(void) {'
+                           'printf("%d%d%d", nori_place_on_edge(5e6, 5e6, 0, 1),'
+                           'nori_place_on_edge(69e6, 69e6, 0, 1), nori_place_on_edge(69e6, 0, 0, 0));}')
+        program = self.path("main")
+        subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", "-o", program, source], check=True)
+        self.assertEqual(subprocess.run([program], stdout=subprocess.PIPE, check=True).stdout, b"101")
+
+
+if __name__ == "__main__":
+    case.main()
