@@ -124,6 +124,30 @@ static void sums(void **state)
     }
 }
 
+static void ranges(void **state)
+{
+    (void)state;
+    EACH_LEVEL(k) {
+        for (size_t s = 0; s < NORI__COUNT(sizes); s++) {
+            size_t n = sizes[s];
+            float *x = floats(n), low = 0, high = 0, least = 0, most = 0;
+            for (size_t i = 0; i < n; i++) {
+                least = fminf(least, x[i]);
+                most = fmaxf(most, x[i]);
+            }
+            assert_true(k->f32_range(n, x, &low, &high));
+            assert_true(low == least && high == most);
+            for (size_t i = 0; i < n; i += 1 + n / 5) {
+                float kept = x[i];
+                x[i] = NAN;
+                assert_false(k->f32_range(n, x, &low, &high));
+                x[i] = kept;
+            }
+            free(x);
+        }
+    }
+}
+
 static void from_sums(void **state)
 {
     (void)state;
@@ -158,7 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(table), cmocka_unit_test(largest),   cmocka_unit_test(pairs),
-        cmocka_unit_test(sums),  cmocka_unit_test(from_sums),
+        cmocka_unit_test(sums),  cmocka_unit_test(ranges),    cmocka_unit_test(from_sums),
     };
     levels_fill();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,17 @@ static void q8_mul(size_t n, const void *a, size_t a_step, const void *b, size_t
     }
 }
 
+static bool f32_range(size_t n, const float *x, float *low, float *high)
+{
+    bool numbers = true;
+    for (size_t i = 0; i < n; i++) {
+        *low = x[i] < *low ? x[i] : *low;
+        *high = x[i] > *high ? x[i] : *high;
+        numbers = numbers && x[i] == x[i];
+    }
+    return numbers;
+}
+
 static double q8_sum(size_t n, const void *x, bool is_signed, int32_t zero, float scale)
 {
     double sum = 0;
@@ -87,6 +98,7 @@ void nori__base_quant(nori__kernels *k)
     k->x8_max = x8_max;
     k->q8_add = q8_add;
     k->q8_mul = q8_mul;
+    k->f32_range = f32_range;
     k->q8_sum = q8_sum;
     k->f32_from_sums = f32_from_sums;
 }

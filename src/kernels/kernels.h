@@ -204,6 +204,8 @@ typedef struct nori__kernels {
     /* The sum of (float)(x - zero) * scale, each rounded to float32, in double: exact below 2^21 of
      * them, whatever the order. */
     double (*q8_sum)(size_t n, const void *x, bool is_signed, int32_t zero, float scale);
+    /* Widens [low, high] to hold all of x; false: there is a NaN among them. */
+    bool (*f32_range)(size_t n, const float *x, float *low, float *high);
     /* y = (float)sum * scale + bias; steps are 0 or 1; bias may be NULL. y may be sums. */
     void (*f32_from_sums)(size_t n, const int32_t *sums, const float *scale, size_t scale_step,
                           const float *bias, size_t bias_step, float *y);

@@ -297,17 +297,6 @@ static void requantize_each(size_t n, const int32_t *in, const int32_t *bias, co
     }
 }
 
-static void quantize(size_t n, const float *x, float scale, int32_t zero, bool is_signed,
-                     void *out)
-{
-    LIMITS;
-    __m256 s = _mm256_set1_ps(scale);
-    for (size_t i = 0; i < n; i += 8) {
-        __m256 v = n - i >= 8 ? _mm256_loadu_ps(x + i) : _mm256_maskload_ps(x + i, first(n - i));
-        put8(to_8bit(_mm256_div_ps(v, s), z, low, high), n - i, (uint8_t *)out + i);
-    }
-}
-
 static void dequantize(size_t n, const void *in, bool is_signed, int32_t zero, float scale,
                        float *y)
 {
@@ -336,6 +325,5 @@ void nori__avx2_int8(nori__kernels *k)
     k->s16_depthwise = s16_depthwise;
     k->requantize = requantize;
     k->requantize_each = requantize_each;
-    k->quantize = quantize;
     k->dequantize = dequantize;
 }

@@ -150,6 +150,68 @@ static void q8_mul(size_t n, const void *a, size_t a_step, const void *b, size_t
     }
 }
 
+static void quantize(size_t n, const float *x, float scale, int32_t zero, bool is_signed,
+                     void *out)
+{
+    const __m256 s = _mm256_set1_ps(scale), z = _mm256_set1_ps((float)zero);
+    const __m256 low = _mm256_set1_ps(is_signed ? -128.0f : 0.0f);
+    const __m256 high = _mm256_set1_ps(is_signed ? 127.0f : 255.0f);
+    float room[STEP];
+    uint8_t bytes[STEP];
+    for (size_t i = 0; i < n; i += STEP) {
+        size_t left = n - i;
+        const float *from = x + i;
+        if (left < STEP) {
+            memset(room, 0, sizeof(room));
+            memcpy(room, from, left * sizeof(*from));
+            from = room;
+        }
+        __m256i r[4];
+        for (int k = 0; k < 4; k++) {
+            __m256 v = _mm256_div_ps(_mm256_loadu_ps(from + 8 * k), s);
+            r[k] = whole_numbers(v, z, low, high);
+        }
+        if (left < STEP) {
+            store(bytes, to_bytes(r, is_signed));
+            memcpy((uint8_t *)out + i, bytes, left);
+        } else {
+            store((uint8_t *)out + i, to_bytes(r, is_signed));
+        }
+    }
+}
+
+/* min and max give their second operand where either is NaN: what was seen goes second, and NaN is
+ * kept apart. */
+static bool f32_range(size_t n, const float *x, float *low, float *high)
+{
+    __m256 least[2] = {_mm256_set1_ps(*low), _mm256_set1_ps(*low)};
+    __m256 most[2] = {_mm256_set1_ps(*high), _mm256_set1_ps(*high)};
+    __m256 odd = _mm256_setzero_ps();
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        for (int k = 0; k < 2; k++) {
+            __m256 v = _mm256_loadu_ps(x + i + 8 * k);
+            least[k] = _mm256_min_ps(v, least[k]);
+            most[k] = _mm256_max_ps(v, most[k]);
+            odd = _mm256_or_ps(odd, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+        }
+    }
+    float lows[8], highs[8];
+    _mm256_storeu_ps(lows, _mm256_min_ps(least[0], least[1]));
+    _mm256_storeu_ps(highs, _mm256_max_ps(most[0], most[1]));
+    bool numbers = _mm256_movemask_ps(odd) == 0;
+    for (int k = 0; k < 8; k++) {
+        *low = lows[k] < *low ? lows[k] : *low;
+        *high = highs[k] > *high ? highs[k] : *high;
+    }
+    for (; i < n; i++) {
+        *low = x[i] < *low ? x[i] : *low;
+        *high = x[i] > *high ? x[i] : *high;
+        numbers = numbers && x[i] == x[i];
+    }
+    return numbers;
+}
+
 static double q8_sum(size_t n, const void *x, bool is_signed, int32_t zero, float scale)
 {
     const __m256i z = _mm256_set1_epi32(zero);
@@ -200,6 +262,8 @@ void nori__avx2_quant(nori__kernels *k)
     k->x8_max = x8_max;
     k->q8_add = q8_add;
     k->q8_mul = q8_mul;
+    k->quantize = quantize;
+    k->f32_range = f32_range;
     k->q8_sum = q8_sum;
     k->f32_from_sums = f32_from_sums;
 }

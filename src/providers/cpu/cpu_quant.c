@@ -96,34 +96,80 @@ const nori__kernel nori__cpu_dequantize = {.size = sizeof(nori__kernel), .run = 
 
 /* ---- the range from the data ---- */
 
+#define PIECES 64
+
+typedef struct dynamic_job {
+    const float *x;
+    uint8_t *y;
+    size_t n, piece;
+    float low[PIECES], high[PIECES];
+    bool numbers[PIECES];
+    float scale;
+    int32_t zero;
+} dynamic_job;
+
+static size_t piece_size(const dynamic_job *job, int64_t u)
+{
+    size_t from = (size_t)u * job->piece;
+    return job->n - from < job->piece ? job->n - from : job->piece;
+}
+
+static void range_units(void *user, int64_t begin, int64_t end, int thread)
+{
+    dynamic_job *job = user;
+    (void)thread;
+    for (int64_t u = begin; u < end; u++) {
+        job->low[u] = job->high[u] = 0; /* the range holds 0 */
+        job->numbers[u] = nori__kernels_get()->f32_range(
+            piece_size(job, u), job->x + (size_t)u * job->piece, &job->low[u], &job->high[u]);
+    }
+}
+
+static void dynamic_units(void *user, int64_t begin, int64_t end, int thread)
+{
+    const dynamic_job *job = user;
+    (void)thread;
+    for (int64_t u = begin; u < end; u++) {
+        size_t from = (size_t)u * job->piece;
+        nori__kernels_get()->quantize(piece_size(job, u), job->x + from, job->scale, job->zero,
+                                      false, job->y + from);
+    }
+}
+
 static nori_status dynamic_run(const void *state, nori_call *call)
 {
     const nori_tensor *x = nori__ref_in(call, 0);
     nori_tensor *y = nori__ref_out(call, 0);
-    const nori__kernels *kern = nori__kernels_get();
     (void)state;
     if (!x || x->type != NORI_FLOAT || x->count == 0 || !y) {
         return nori__cpu_reference(call);
     }
-    float low = kern->f32_min((size_t)x->count, x->data);
-    float high = kern->f32_max((size_t)x->count, x->data);
-    if (isnan(low) || isnan(high)) {
+    dynamic_job job = {.x = x->data, .y = y->data, .n = (size_t)x->count};
+    job.piece = (job.n + PIECES - 1) / PIECES;
+    job.piece = job.piece < GRAIN_ELEMENTS ? GRAIN_ELEMENTS : job.piece;
+    int64_t pieces = (int64_t)((job.n + job.piece - 1) / job.piece);
+    int threads = nori__cpu_threads(call);
+    nori__parallel_for(call->pool, threads, pieces, 1, range_units, &job);
+    float low = 0, high = 0;
+    bool numbers = true;
+    for (int64_t u = 0; u < pieces; u++) {
+        low = job.low[u] < low ? job.low[u] : low;
+        high = job.high[u] > high ? job.high[u] : high;
+        numbers = numbers && job.numbers[u];
+    }
+    job.scale = high > low ? (high - low) / 255 : 1;
+    float point = 0 - low / job.scale;
+    if (!numbers || isnan(point)) {
         return nori__cpu_reference(call);
     }
-    low = low < 0 ? low : 0;
-    high = high > 0 ? high : 0;
-    float scale = high > low ? (high - low) / 255 : 1, point = 0 - low / scale;
-    int32_t zero = (int32_t)rintf(point < 0 ? 0 : point > 255 ? 255 : point);
-    if (isnan(point)) {
-        return nori__cpu_reference(call);
-    }
+    job.zero = (int32_t)rintf(point < 0 ? 0 : point > 255 ? 255 : point);
     if (nori__ref_out(call, 1)) {
-        *(float *)call->out[1]->data = scale;
+        *(float *)call->out[1]->data = job.scale;
     }
     if (nori__ref_out(call, 2)) {
-        *(uint8_t *)call->out[2]->data = (uint8_t)zero;
+        *(uint8_t *)call->out[2]->data = (uint8_t)job.zero;
     }
-    kern->quantize((size_t)x->count, x->data, scale, zero, false, y->data);
+    nori__parallel_for(call->pool, threads, pieces, 1, dynamic_units, &job);
     return NORI_OK;
 }
 
