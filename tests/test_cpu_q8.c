@@ -147,6 +147,24 @@ static void means(void **state)
     }
 }
 
+static void transpose(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *x;
+        int64_t perm[4];
+    } cases[] = {{"2x3x17x9", {0, 2, 3, 1}}, {"1x33x5x70", {3, 1, 2, 0}}, {"4x5x6x7", {2, 0, 1, 3}},
+                 {"1x1x200x3", {0, 1, 3, 2}}, {"3x4x5x6", {3, 2, 1, 0}}};
+    for (size_t i = 0; i < NORI__COUNT(cases); i++) {
+        op o;
+        op_begin(&o, "", "Transpose", 13);
+        cpu_in(&o, kinds[i % 2], cases[i].x);
+        op_ints(&o, "perm", cases[i].perm, 4);
+        cpu_compare(&o, 0, 0, true);
+        op_end(&o);
+    }
+}
+
 static void gemm(void **state)
 {
     (void)state;
@@ -181,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two),   cmocka_unit_test(concat), cmocka_unit_test(softmax),
         cmocka_unit_test(pools), cmocka_unit_test(means),  cmocka_unit_test(gemm),
+        cmocka_unit_test(transpose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

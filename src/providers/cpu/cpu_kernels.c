@@ -21,12 +21,12 @@ static bool eight_bits(const nori__node *node)
     return v && nori__cpu_is_8bit((nori_type)v->type.elem);
 }
 
-/* Elements of four bytes. */
+/* Elements of four bytes, or of one. */
 static bool words(const nori__node *node)
 {
     const nori__value *v = nori__cpu_value(node, 0);
     return v && (v->type.elem == NORI_FLOAT || v->type.elem == NORI_INT32 ||
-                 v->type.elem == NORI_UINT32);
+                 v->type.elem == NORI_UINT32 || nori__cpu_is_8bit((nori_type)v->type.elem));
 }
 
 /* float16 to float32, or back. */

@@ -1,4 +1,4 @@
-/* cpu_transpose.c: Transpose of 4-byte elements.
+/* cpu_transpose.c: Transpose of elements of one and four bytes.
  *
  * Axes that stay together are joined first. If the last axis stays last, whole lines move;
  * otherwise the input's last axis and the one that becomes last form matrices to transpose. */
@@ -11,8 +11,9 @@ typedef struct turn {
     size_t in[NORI_MAX_RANK];    /* input strides of output axes */
     size_t out[NORI_MAX_RANK];   /* output strides */
     int across;                  /* output axis that is the input's last */
-    const uint32_t *x;
-    uint32_t *y;
+    size_t size;                 /* bytes of an element */
+    const char *x;
+    char *y;
     size_t units;                /* loops over all axes but the last and `across` */
 } turn;
 
@@ -53,10 +54,23 @@ static void join_axes(const nori_tensor *x, const int *perm, turn *t)
     }
 }
 
+/* A matrix at element `from` of the input to element `to` of the output, turned. */
+static void turn_matrix(const turn *t, size_t rows, size_t cols, size_t from, size_t in_step,
+                        size_t to, size_t out_step)
+{
+    const nori__kernels *kern = nori__kernels_get();
+    const void *x = t->x + from * t->size;
+    void *y = t->y + to * t->size;
+    if (t->size == 1) {
+        kern->x8_transpose(rows, cols, x, in_step, y, out_step, 0);
+    } else {
+        kern->x32_transpose(rows, cols, x, in_step, y, out_step);
+    }
+}
+
 static void turn_units(void *user, int64_t begin, int64_t end, int thread)
 {
     const turn *t = user;
-    const nori__kernels *kern = nori__kernels_get();
     int last = t->rank - 1;
     (void)thread;
     for (int64_t u = begin; u < end; u++) {
@@ -70,10 +84,10 @@ static void turn_units(void *user, int64_t begin, int64_t end, int thread)
             }
         }
         if (t->across == last) {
-            memcpy(t->y + to, t->x + from, t->dims[last] * sizeof(*t->y));
+            memcpy(t->y + to * t->size, t->x + from * t->size, t->dims[last] * t->size);
         } else {
-            kern->x32_transpose(t->dims[last], t->dims[t->across], t->x + from, t->in[last],
-                                t->y + to, t->out[t->across]);
+            turn_matrix(t, t->dims[last], t->dims[t->across], from, t->in[last], to,
+                        t->out[t->across]);
         }
     }
 }
@@ -85,9 +99,8 @@ static void strip_units(void *user, int64_t begin, int64_t end, int thread)
     int last = t->rank - 1;
     size_t from = (size_t)begin;
     (void)thread;
-    nori__kernels_get()->x32_transpose(t->dims[last], (size_t)(end - begin), t->x + from,
-                                       t->in[last], t->y + from * t->out[t->across],
-                                       t->out[t->across]);
+    turn_matrix(t, t->dims[last], (size_t)(end - begin), from, t->in[last],
+                from * t->out[t->across], t->out[t->across]);
 }
 
 static nori_status transpose_run(const void *state, nori_call *call)
@@ -100,7 +113,8 @@ static nori_status transpose_run(const void *state, nori_call *call)
     uint32_t mask = 0;
     (void)state;
     if (!x || !y || x->kind != NORI_KIND_TENSOR || x->count == 0 || x->count != y->count ||
-        x->bytes != (size_t)x->count * 4 || (list && n != x->rank)) {
+        x->type == NORI_STRING ||
+        (x->bytes != (size_t)x->count * 4 && x->bytes != (size_t)x->count) || (list && n != x->rank)) {
         return nori__cpu_reference(call);
     }
     for (int d = 0; d < x->rank; d++) {
@@ -111,7 +125,7 @@ static nori_status transpose_run(const void *state, nori_call *call)
         mask |= 1u << p;
         perm[d] = (int)p;
     }
-    turn t = {.x = x->data, .y = y->data};
+    turn t = {.size = x->bytes / (size_t)x->count, .x = x->data, .y = y->data};
     join_axes(x, perm, &t);
     int threads = nori__cpu_threads(call);
     if (t.units == 1 && t.across != t.rank - 1) {
