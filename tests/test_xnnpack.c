@@ -334,6 +334,22 @@ static const row between[] = {
     {QDQ_X "s=L2:4,-1; c=Reshape a s; y.u=QuantizeLinear c xs xz", 1},
     {QDQ_X "c=Concat a a axis=2; y.u=QuantizeLinear c xs xz", 1},
     {QDQ_X "w=F5,4,3,3; c=Conv a w; " QDQ_Y, 1},
+    {QDQ_X "w=S5,4,3,3; ws=F:0.01; wz=S:0; b=DequantizeLinear w ws wz; c=Conv a b; " QDQ_Y, 1},
+    {QDQ_X "w=S5,4,3,3; ws=F5:0.01,0.02,0.005,0.01,0.03; wz=S5:0,0,0,0,0; f=F5; "
+           "b=DequantizeLinear w ws wz axis=0; d=Conv a b f pads=[1,1,1,1]; c=Relu d; " QDQ_Y,
+     1},
+    {QDQ_X "w=U5,4,3,3; ws=F:0.01; wz=U:117; k=I5; ks=F:0.0002; kz=I:0; "
+           "b=DequantizeLinear w ws wz; f=DequantizeLinear k ks kz; c=Conv a b f; " QDQ_Y,
+     1},
+    {"xs=F:0.02; xz=S:7; x=s3,7; a=DequantizeLinear x xs xz; w=S5,7; ws=F5:0.01,0.02,0.005,0.01,0.03; "
+     "wz=S5:0,0,0,0,0; f=F5; b=DequantizeLinear w ws wz axis=0; c=Gemm a b f transB=1; ys=F:0.05; "
+     "yz=S:-10; y.s=QuantizeLinear c ys yz",
+     1},
+    {"xs=F:0.02; xz=S:7; x=s2,3,7; a=DequantizeLinear x xs xz; w=S7,5; ws=F5:0.01,0.02,0.005,0.01,0.03; "
+     "wz=S5:0,0,0,0,0; b=DequantizeLinear w ws wz axis=1; c=MatMul a b; ys=F:0.05; yz=S:-10; "
+     "y.s=QuantizeLinear c ys yz",
+     1},
+    {QDQ_X "w=S5,4,3,3; ws=F:0.01; wz=S:0; b=DequantizeLinear w ws wz; y=Conv a b", 0},
 };
 
 static void test_bytes(void **state)
