@@ -483,6 +483,8 @@ static void test_left(void **state)
     leaves("x=f1,3,7,6; y=AveragePool x kernel_shape=[3,3] pads=[1,1,1,1] count_include_pad=1",
            "count pads");
     leaves("x=f1,3,7,6; y=MaxPool x kernel_shape=[1,1]", "one element");
+    leaves("x=f1,3,70,60; y=GlobalAveragePool x", "less exactly");
+    leaves("x=f1,3,70,60; y=AveragePool x kernel_shape=[70,60]", "less exactly");
     leaves("x=f1,3,7,6; y=MaxPool x kernel_shape=[3,3] dilations=[2,2] pads=[1,1,1,1]", "dilated");
     leaves("x=f1,3,7,6; y=Softmax x axis=2", "neither channels nor the last");
     leaves("x=f1,3,7,6; p=L8:0,0,1,1,0,0,1,1; y=Pad x p mode=reflect", "with a constant only");

@@ -5,6 +5,9 @@
 #include "ops/resize.h"
 #include "providers/xnnpack/xnnpack.h"
 
+/* XNNPACK sums floats nearly one after the other: of more than this, too many digits are lost. */
+#define MOST_SUMMED 4096
+
 /* ---- windows ---- */
 
 typedef struct pool_args {
@@ -31,6 +34,9 @@ const char *nori__xp_claim_pool(const nori__node *n)
     bool dilated = w.dilation[0] > 1 || w.dilation[1] > 1;
     if (w.kernel[0] * (uint64_t)w.kernel[1] < 2) {
         return "XNNPACK takes no window of one element";
+    }
+    if (!max && w.kernel[0] * (uint64_t)w.kernel[1] > MOST_SUMMED) {
+        return "XNNPACK sums so many floats less exactly";
     }
     if (dilated && (padded || w.ceil || !max)) {
         return "XNNPACK pads no dilated window as ONNX does";
@@ -147,6 +153,14 @@ const char *nori__xp_claim_global_pool(const nori__node *n)
 {
     if (!nori__xp_is(n->inputs[0], NORI_FLOAT, 3)) {
         return "it is not on floats of a known rank of at least 3";
+    }
+    double positions = 1;
+    for (int d = 2; d < n->inputs[0]->type.rank; d++) {
+        int64_t size = n->inputs[0]->type.dims[d].value;
+        positions *= size > 0 ? (double)size : 1;
+    }
+    if (positions > MOST_SUMMED) {
+        return "XNNPACK sums so many floats less exactly";
     }
     return nori__node_is(n, NORI__OP_ONNX_GlobalAveragePool) || over_positions(n)
                ? NULL
