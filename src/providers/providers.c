@@ -17,6 +17,9 @@ static const nori__builtin builtins[] = {
 #ifdef NORI_WITH_XNNPACK
     {&nori__xnnpack_provider, NULL},
 #endif
+#ifdef NORI_WITH_OPENCL
+    {&nori__opencl_provider, NULL},
+#endif
 };
 
 const nori__builtin *nori__builtin_find(const char *name)

@@ -1,0 +1,12 @@
+# Embeds kernels/*.cl as arrays in ocl_kernels.h: run at configure time, again when one changes.
+set(header "/* Made from src/providers/opencl/kernels by kernels.cmake. */\n")
+foreach(name common elementwise conv gemm pool rows move)
+    set(file ${CMAKE_CURRENT_LIST_DIR}/kernels/${name}.cl)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(READ ${file} hex HEX)
+    string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+    string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n" bytes "${bytes}")
+    string(APPEND header "static const unsigned char ocl_kernels_${name}[] = {\n${bytes}\n};\n")
+endforeach()
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/opencl/ocl_kernels.h CONTENT "${header}" @ONLY)
+target_include_directories(nori_objects PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/opencl)

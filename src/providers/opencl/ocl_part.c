@@ -1,0 +1,179 @@
+/* ocl_part.c: compiling a part: its operators, what is fused, weights packed, programs built. */
+#include "providers/opencl/opencl.h"
+
+static uint32_t number_of_out(const nori_part *part, uint32_t at, uint32_t i)
+{
+    return part->node_values[at][part->nodes[at]->input_count + i];
+}
+
+static bool is_output(const nori_part *part, uint32_t value)
+{
+    for (uint32_t i = 0; i < part->n_out; i++) {
+        if (part->out_values[i] == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The one node that reads a value of the part, when it is a function of one number and nobody else
+ * sees the value. It must follow at once or later; UINT32_MAX: none. */
+static uint32_t only_reader(const nori_part *part, uint32_t from, uint32_t value, ocl_then *then)
+{
+    uint32_t reader = UINT32_MAX;
+    if (is_output(part, value)) {
+        return UINT32_MAX;
+    }
+    for (uint32_t n = from + 1; n < part->n_nodes; n++) {
+        for (uint32_t i = 0; i < part->nodes[n]->input_count; i++) {
+            if (part->node_values[n][i] != value) {
+                continue;
+            }
+            if (reader != UINT32_MAX || i > 0) {
+                return UINT32_MAX;
+            }
+            reader = n;
+        }
+    }
+    return reader != UINT32_MAX && nori__ocl_then(part->nodes[reader], then) ? reader : UINT32_MAX;
+}
+
+static nori_status take_node(ocl_part *p, uint32_t at, bool *fused, nori_error *err)
+{
+    const nori_part *part = p->part;
+    const nori__node *node = part->nodes[at];
+    ocl_node *n = &p->nodes[p->n_nodes++];
+    size_t count = (size_t)node->input_count + node->output_count;
+    n->at = at;
+    n->node = node;
+    n->op = nori__ocl_op(node);
+    n->in = nori__arena_array(&p->arena, count + 1, sizeof(*n->in));
+    if (!n->in) {
+        return nori__no_memory(err);
+    }
+    if (!n->op) {
+        return nori__fail(err, NORI_ERROR_INTERNAL, "opencl got %s, which it does not take",
+                          node->op_type);
+    }
+    memcpy(n->in, part->node_values[at], count * sizeof(*n->in));
+    n->out = n->in + node->input_count;
+    if (n->op->then) {
+        uint32_t next = only_reader(part, at, n->out[0], &n->then);
+        if (next != UINT32_MAX) {
+            fused[next] = true;
+            n->out[0] = number_of_out(part, next, 0);
+        }
+    }
+    return NORI_OK;
+}
+
+static nori_status take_nodes(ocl_part *p, nori_error *err)
+{
+    const nori_part *part = p->part;
+    bool *fused = nori__arena_array(&p->arena, (size_t)part->n_nodes + 1, sizeof(*fused));
+    p->nodes = nori__arena_array(&p->arena, (size_t)part->n_nodes + 1, sizeof(*p->nodes));
+    if (!fused || !p->nodes) {
+        return nori__no_memory(err);
+    }
+    for (uint32_t i = 0; i < part->n_nodes; i++) {
+        if (!fused[i]) {
+            NORI__TRY(take_node(p, i, fused, err));
+        }
+    }
+    return NORI_OK;
+}
+
+/* Which inputs of the part decide shapes: integers that some node reads otherwise than Gather reads
+ * its indices. */
+static void mark_host_only(ocl_part *p)
+{
+    const nori_part *part = p->part;
+    for (uint32_t k = 0; k < part->n_in; k++) {
+        const nori__value *v = part->in[k];
+        for (uint32_t n = 0; n < part->n_nodes && v->type.elem != NORI_FLOAT; n++) {
+            for (uint32_t i = 0; i < part->nodes[n]->input_count; i++) {
+                bool index = i == 1 && nori__same(part->nodes[n]->op_type, "Gather");
+                if (part->nodes[n]->inputs[i] == v && !index) {
+                    p->host_only[k] = true;
+                }
+            }
+        }
+    }
+}
+
+static nori_status prepare(ocl_self *self, ocl_part *p, nori_error *err)
+{
+    const nori_part *part = p->part;
+    size_t values = (size_t)part->n_values + 1;
+    p->last_use = nori__arena_array(&p->arena, values, sizeof(*p->last_use));
+    p->constants = nori__arena_array(&p->arena, values, sizeof(*p->constants));
+    p->host_only = nori__arena_array(&p->arena, (size_t)part->n_in + 1, sizeof(*p->host_only));
+    if (!p->last_use || !p->constants || !p->host_only) {
+        return nori__no_memory(err);
+    }
+    NORI__TRY(take_nodes(p, err));
+    mark_host_only(p);
+    for (uint32_t k = 0; k < p->n_nodes; k++) {
+        ocl_node *n = &p->nodes[k];
+        for (uint32_t i = 0; i < n->node->input_count; i++) {
+            if (n->in[i] != UINT32_MAX) {
+                p->last_use[n->in[i]] = k;
+            }
+        }
+        NORI__TRY(nori__ocl_program(self, n->op->source, err));
+        if (n->op->pack) {
+            nori_status status = n->op->pack(self, n, err);
+            if (status != NORI_OK) {
+                char path[256];
+                nori__node_path(n->node, path, sizeof(path));
+                nori__where(err, "%s", path);
+                return status;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < part->n_out; i++) {
+        p->last_use[part->out_values[i]] = p->n_nodes;
+    }
+    return nori__ocl_program(self, OCL_IN_move, err); /* copies serve many operators */
+}
+
+nori_status nori__ocl_compile(void *user, nori_part *part, void **compiled, nori_error *err)
+{
+    ocl_self *self = user;
+    ocl_part *p = nori__alloc_zero(&nori__malloc, sizeof(*p));
+    if (!p) {
+        return nori__no_memory(err);
+    }
+    p->part = part;
+    nori__arena_init(&p->arena, &nori__malloc);
+    nori_status status = prepare(self, p, err);
+    if (status != NORI_OK) {
+        nori__ocl_free_part(self, p);
+        return status;
+    }
+    *compiled = p;
+    return NORI_OK;
+}
+
+void nori__ocl_free_part(void *user, void *compiled)
+{
+    ocl_self *self = user;
+    ocl_part *p = compiled;
+    for (int i = 0; i < OCL_LAYOUTS; i++) {
+        nori__ocl_layout_free(self, p->layouts[i]);
+    }
+    for (uint32_t i = 0; p->constants && i < p->part->n_values; i++) {
+        if (p->constants[i]) {
+            self->api.clReleaseMemObject(p->constants[i]);
+        }
+    }
+    for (uint32_t i = 0; i < p->n_nodes; i++) {
+        for (size_t k = 0; k < NORI__COUNT(p->nodes[i].packed); k++) {
+            if (p->nodes[i].packed[k]) {
+                self->api.clReleaseMemObject(p->nodes[i].packed[k]);
+            }
+        }
+    }
+    nori__arena_free(&p->arena);
+    nori__release(&nori__malloc, p, sizeof(*p));
+}

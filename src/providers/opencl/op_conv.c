@@ -1,0 +1,178 @@
+/* op_conv.c: convolution and transposed convolution in one and two dimensions. Weights are packed
+ * once, as kernels/conv.cl says. */
+#include "ops/window.h"
+#include "providers/opencl/opencl.h"
+
+enum { BLOCKED, DEPTHWISE, TRANSPOSED }; /* ocl_node.form */
+
+/* Constant weights as two-dimensional ones. */
+typedef struct weights {
+    int64_t first, second, kh, kw; /* M, C / group or, transposed, C, M / group */
+    int64_t groups;
+} weights;
+
+static bool read_weights(const nori__node *node, weights *w)
+{
+    const nori_tensor *t = nori__ocl_const(node, 1);
+    if (!t || t->type != NORI_FLOAT || t->rank < 3 || t->rank > 4) {
+        return false;
+    }
+    *w = (weights){.first = t->dims[0], .second = t->dims[1],
+                   .kh = t->rank == 4 ? t->dims[2] : 1, .kw = t->dims[t->rank - 1],
+                   .groups = nori__attr_i(node, "group", 1)};
+    return w->groups > 0 && w->first % w->groups == 0;
+}
+
+static bool takes_conv(const ocl_ask *ask)
+{
+    weights w;
+    if (!nori__ocl_fixed(ask, 1, "weights") || !nori__ocl_fixed(ask, 2, "bias")) {
+        return false;
+    }
+    return read_weights(ask->node, &w) ||
+           nori__ocl_no(ask, "it takes one or two spatial dimensions and float32 weights only");
+}
+
+/* [group][blocks of 4 of M / group][C / group * KH * KW][4]; per is M / group. */
+static void pack_blocks(const float *from, int64_t groups, int64_t per, int64_t inner, float *to)
+{
+    int64_t blocks = (per + 3) / 4;
+    for (int64_t g = 0; g < groups; g++) {
+        for (int64_t m = 0; m < blocks * 4; m++) {
+            float *place = to + (g * blocks + m / 4) * inner * 4 + m % 4;
+            for (int64_t i = 0; i < inner; i++) {
+                place[i * 4] = m < per ? from[(g * per + m) * inner + i] : 0;
+            }
+        }
+    }
+}
+
+/* Packed by blocks, or as it is; stored as activations are, or as float for bias. */
+static ocl_mem *packed(ocl_self *self, const nori_tensor *t, int64_t groups, int64_t per,
+                       int64_t inner, bool blocks, bool bias, nori_error *err)
+{
+    int64_t room, padded = blocks ? (per + 3) / 4 * 4 : per;
+    if (!nori__mul_dim(groups, padded, &room) || !nori__mul_dim(room, inner, &room)) {
+        nori__no_memory(err);
+        return NULL;
+    }
+    size_t count = (size_t)(groups * per * inner), size = (size_t)room;
+    float *to = nori__alloc_zero(&nori__malloc, size * sizeof(*to));
+    float *from = t ? nori__ocl_take_floats(t, count, err) : NULL;
+    ocl_mem *mem = NULL;
+    if (!to || (t && !from)) {
+        nori__no_memory(err);
+    } else {
+        if (from && blocks) {
+            pack_blocks(from, groups, per, inner, to);
+        } else if (from) {
+            memcpy(to, from, count * sizeof(*to));
+        }
+        mem = bias ? nori__ocl_floats(self, to, size, err) : nori__ocl_stored(self, to, size, err);
+    }
+    nori__ocl_give_floats(from, count);
+    nori__ocl_give_floats(to, size);
+    return mem;
+}
+
+static nori_status pack(ocl_self *self, ocl_node *n, nori_error *err)
+{
+    weights w;
+    const nori_tensor *t = nori__ocl_const(n->node, 1), *bias = nori__ocl_const(n->node, 2);
+    bool transposed = nori__same(n->op->name, "ConvTranspose");
+    if (!read_weights(n->node, &w)) {
+        return nori__fail(err, NORI_ERROR_UNSUPPORTED, "weights of this form are not taken");
+    }
+    int64_t per = transposed ? w.second : w.first / w.groups;
+    n->form = transposed ? TRANSPOSED : w.second == 1 && per == 1 ? DEPTHWISE : BLOCKED;
+    if (t->count == 0 || (bias && bias->count != per * w.groups)) {
+        return nori__fail(err, NORI_ERROR_UNSUPPORTED,
+                          "weights are empty, or bias has not one number a channel");
+    }
+    bool blocks = n->form == BLOCKED;
+    n->packed[0] = transposed ? packed(self, t, 1, w.first, t->count / w.first, false, false, err)
+                              : packed(self, t, w.groups, per, w.second * w.kh * w.kw, blocks, false,
+                                       err);
+    n->packed[1] = packed(self, bias, w.groups, per, 1, blocks, true, err);
+    return n->packed[0] && n->packed[1] ? NORI_OK : NORI_ERROR_MEMORY;
+}
+
+/* Strides, dilations and pads of two dimensions. */
+typedef struct geometry {
+    int64_t in[2], out[2], stride[2], dilation[2], pad[2];
+} geometry;
+
+static bool read_geometry(ocl_lower *l, const ocl_node *n, const weights *w, geometry *g)
+{
+    const ocl_shape *x = nori__ocl_in_shape(l, n, 0), *y = nori__ocl_out_shape(l, n, 0);
+    nori__window win;
+    int64_t kernel[2] = {w->kh, w->kw}, size;
+    int dims = x->rank - 2, skip = 2 - dims;
+    *g = (geometry){.in = {1, 1}, .out = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}};
+    nori_status status = nori__window_read(n->node, nori__ocl_error(l), dims, kernel + skip, &win);
+    for (int d = 0; d < dims && status == NORI_OK; d++) {
+        int64_t in = x->dims[2 + d];
+        status = n->form == TRANSPOSED
+                     ? nori__window_out_transposed(&win, n->node, nori__ocl_error(l), d, in, &size)
+                     : nori__window_out(&win, nori__ocl_error(l), d, in, &size);
+        g->in[skip + d] = in;
+        g->out[skip + d] = y->dims[2 + d];
+        g->stride[skip + d] = win.stride[d];
+        g->dilation[skip + d] = win.dilation[d];
+        g->pad[skip + d] = win.begin[d];
+    }
+    if (status != NORI_OK) {
+        nori__ocl_fail(l, status);
+    }
+    return status == NORI_OK;
+}
+
+static bool is_pointwise(const weights *w, const geometry *g)
+{
+    return w->kh == 1 && w->kw == 1 && g->stride[0] == 1 && g->stride[1] == 1 && g->pad[0] == 0 &&
+           g->pad[1] == 0 && g->in[0] == g->out[0] && g->in[1] == g->out[1];
+}
+
+static void lower_conv(ocl_lower *l, const ocl_node *n)
+{
+    weights w;
+    geometry g;
+    if (!read_weights(n->node, &w) || !read_geometry(l, n, &w, &g)) {
+        nori__ocl_fail(l, NORI_ERROR_INTERNAL);
+        return;
+    }
+    bool transposed = n->form == TRANSPOSED;
+    bool point = n->form == BLOCKED && is_pointwise(&w, &g);
+    int64_t batch = nori__ocl_in_shape(l, n, 0)->dims[0];
+    int64_t inner = transposed ? w.first / w.groups : w.second;
+    int64_t per = transposed ? w.second : w.first / w.groups, blocks = (per + 3) / 4;
+    int64_t units = batch * w.groups, columns = (g.out[1] + 3) / 4;
+    nori__ocl_kernel(l, OCL_IN_conv, transposed               ? "conv_transposed"
+                                     : n->form == DEPTHWISE ? "conv_depthwise"
+                                     : point                ? "conv_pointwise"
+                                                            : "conv_direct");
+    nori__ocl_mem(l, nori__ocl_in(l, n, 0));
+    nori__ocl_mem(l, n->packed[0]);
+    nori__ocl_mem(l, n->packed[1]);
+    nori__ocl_mem(l, nori__ocl_out(l, n, 0));
+    nori__ocl_int4(l, inner, g.in[0], g.in[1], w.groups);
+    nori__ocl_int4(l, per, g.out[0], g.out[1], batch);
+    if (!point) {
+        nori__ocl_int4(l, w.kh, w.kw, g.stride[0], g.stride[1]);
+        nori__ocl_int4(l, g.dilation[0], g.dilation[1], g.pad[0], g.pad[1]);
+    }
+    nori__ocl_fused(l, n);
+    if (point) {
+        nori__ocl_items(l, (g.in[0] * g.in[1] + 3) / 4, blocks, units);
+    } else if (transposed) {
+        nori__ocl_items(l, g.out[1], g.out[0], units * per);
+    } else {
+        nori__ocl_items(l, columns, g.out[0], n->form == DEPTHWISE ? units : units * blocks);
+    }
+}
+
+const ocl_op nori__ocl_conv_ops[] = {
+    {"Conv", OCL_IN_conv, true, 0, takes_conv, pack, lower_conv},
+    {"ConvTranspose", OCL_IN_conv, true, 0, takes_conv, pack, lower_conv},
+    {0},
+};
