@@ -1,38 +1,10 @@
 /* part_cache.c: what providers made of parts, kept in a folder between sessions.
  *
- * A file a part and provider, named by a hash of both. Its head tells what it was made by, so that a
- * miss can say what has changed; all numbers are little-endian:
- *     8 bytes  "noripart"
- *     4        version of this form, 1
- *     4        bytes of the text that follows
- *     8        bytes of the content
- *     32       hash of text and content, as digits
- *     text     engine, newline, what the provider named
- *     content
- * Files appear whole or not at all, so several processes may share a folder. */
+ * A file a part and provider, named by a hash of both, in the form of platform/kept.c. It is made for
+ * an engine and what the provider names: with another, it is told and made anew. */
 #include <stdio.h>
 
 #include "plan/part.h"
-
-#define MAGIC "noripart"
-#define VERSION 1u
-#define HEAD 56u
-
-static void put(unsigned char *p, size_t n, uint64_t v)
-{
-    for (size_t i = 0; i < n; i++) {
-        p[i] = (unsigned char)(v >> 8 * i);
-    }
-}
-
-static uint64_t get(const unsigned char *p, size_t n)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < n; i++) {
-        v |= (uint64_t)p[i] << 8 * i;
-    }
-    return v;
-}
 
 static void tell(const nori_part *part, const char *fmt, ...) NORI__PRINTF(2, 3);
 static void tell(const nori_part *part, const char *fmt, ...)
@@ -106,59 +78,7 @@ static char *made_by(nori_part *part, const char *made_for)
     return nori__arena_printf(part->arena, "%s\n%s", part->info->engine, made_for);
 }
 
-static void content_hash(const char *text, const void *bytes, size_t size,
-                         char out[NORI__HASH_TEXT])
-{
-    nori__hash h = {0};
-    nori__hash_add(&h, text, strlen(text));
-    nori__hash_add(&h, bytes, size);
-    nori__hash_text(&h, out);
-}
-
 /* ---- files ---- */
-
-/* NULL: it is what was asked for. Else the reason why not; the text is the file's. */
-static const char *fault(const nori__map_file *file, const char *text, const void **bytes,
-                         size_t *size, nori__str *was)
-{
-    const unsigned char *p = file->data;
-    char hash[NORI__HASH_TEXT];
-    if (file->size < HEAD || memcmp(p, MAGIC, 8) != 0) {
-        return "the file kept for it is damaged";
-    }
-    if (get(p + 8, 4) != VERSION) {
-        return "the file kept for it is of another version of nori";
-    }
-    uint64_t n = get(p + 12, 4), content = get(p + 16, 8);
-    if (n > file->size - HEAD || content != file->size - HEAD - n) {
-        return "the file kept for it is damaged";
-    }
-    *was = (nori__str){(const char *)p + HEAD, (size_t)n};
-    if (!nori__str_is(*was, text)) {
-        return "it was made for";
-    }
-    *bytes = p + HEAD + n;
-    *size = (size_t)content;
-    content_hash(text, *bytes, *size, hash);
-    return memcmp(hash, p + 24, 32) == 0 ? NULL : "the file kept for it is damaged";
-}
-
-/* What was kept for another engine, against what is asked for now, on one line. */
-static void tell_other(const nori_part *part, nori__str was, const char *now)
-{
-    char line[2][160];
-    const nori__str texts[2] = {was, nori__str_of(now)};
-    for (int k = 0; k < 2; k++) {
-        size_t n = texts[k].n < sizeof(line[k]) - 1 ? texts[k].n : sizeof(line[k]) - 1;
-        for (size_t i = 0; i < n; i++) {
-            unsigned char c = (unsigned char)texts[k].p[i];
-            line[k][i] = c == '\n' ? ';' : c < ' ' || c > '~' ? '?' : (char)c;
-        }
-        line[k][n] = 0;
-    }
-    tell(part, "miss: what is kept for this part of %u nodes was made for \"%s\", now it is \"%s\"",
-         part->n_nodes, line[0], line[1]);
-}
 
 int nori_part_load(nori_part *part, const char *made_for, const void **bytes, size_t *size)
 {
@@ -172,33 +92,27 @@ int nori_part_load(nori_part *part, const char *made_for, const void **bytes, si
         tell(part, "miss: %s", err.message[0] ? err.message : "out of memory");
         return 0;
     }
+    char why[512];
     nori__map_close(&part->cached);
-    if (nori__map_open(path, &part->cached, &err) != NORI_OK) {
-        tell(part, "miss: nothing is kept for this part of %u nodes (%s)", part->n_nodes,
-             err.message);
-        return 0;
-    }
-    nori__str was = {"", 0};
-    const char *why = fault(&part->cached, text, bytes, size, &was);
-    if (!why) {
+    switch (nori__kept_open(path, text, &part->cached, bytes, size, why, sizeof(why))) {
+    case NORI__KEPT_HIT:
         tell(part, "hit: %s, %zu bytes for %u nodes", path, *size, part->n_nodes);
         return 1;
-    }
-    if (was.n > 0 && !nori__str_is(was, text)) {
-        tell_other(part, was, text);
-    } else {
+    case NORI__KEPT_NONE:
+        tell(part, "miss: nothing is kept for this part of %u nodes (%s)", part->n_nodes, why);
+        return 0;
+    case NORI__KEPT_OTHER:
+        tell(part, "miss: what is kept for this part of %u nodes %s", part->n_nodes, why);
+        return 0;
+    default:
         tell(part, "miss: %s: %s", why, path);
+        return 0;
     }
-    nori__map_close(&part->cached);
-    return 0;
 }
 
 void nori_part_store(nori_part *part, const char *made_for, const void *bytes, size_t size)
 {
-    char hash[NORI__HASH_TEXT];
-    unsigned char head[HEAD];
     nori_error err = {0};
-    nori__out_file *out = NULL;
     if (!part->cache_dir) {
         return;
     }
@@ -208,23 +122,7 @@ void nori_part_store(nori_part *part, const char *made_for, const void *bytes, s
         tell(part, "not kept: %s", err.message[0] ? err.message : "out of memory");
         return;
     }
-    memcpy(head, MAGIC, 8);
-    put(head + 8, 4, VERSION);
-    put(head + 12, 4, strlen(text));
-    put(head + 16, 8, size);
-    content_hash(text, bytes, size, hash);
-    memcpy(head + 24, hash, 32);
-    nori_status status = nori__out_open(part->a, path, &out, &err);
-    if (status == NORI_OK) {
-        status = nori__out_write(out, head, sizeof(head), &err);
-        status = status == NORI_OK ? nori__out_write(out, text, strlen(text), &err) : status;
-        status = status == NORI_OK ? nori__out_write(out, bytes, size, &err) : status;
-        if (status == NORI_OK) {
-            status = nori__out_commit(out, &err);
-        } else {
-            nori__out_abort(out);
-        }
-    }
+    nori_status status = nori__kept_write(part->a, path, text, bytes, size, &err);
     if (status == NORI_OK) {
         tell(part, "kept: %s, %zu bytes", path, size);
     } else {

@@ -3,6 +3,7 @@ nori_sources(
     cpu.c
     env.c
     file.c
+    kept.c
     library.c
     pool.c
 )

@@ -53,12 +53,19 @@ static nori_status take_option(ocl_self *self, const char *key, const char *valu
 
 nori_status nori__ocl_options(ocl_self *self, const nori_provider_open *how, nori_error *err)
 {
-    self->text_size = strlen(how->options) + 1;
+    size_t size = strlen(how->options) + 1, folder = how->cache_dir ? strlen(how->cache_dir) + 1 : 0;
+    self->text_size = size + folder;
     self->text = nori__alloc(&nori__malloc, self->text_size);
     if (!self->text) {
         return nori__no_memory(err);
     }
-    memcpy(self->text, how->options, self->text_size);
+    memcpy(self->text, how->options, size);
+    if (how->cache_dir) {
+        memcpy(self->text + size, how->cache_dir, folder);
+        self->cache_dir = self->text + size;
+    }
+    self->report = how->report;
+    self->report_user = how->report_user;
     char *rest = self->text;
     while (rest && *rest) {
         char *key = rest, *equals = strchr(rest, '='), *comma = strchr(rest, ',');

@@ -146,7 +146,9 @@ nori_status nori__ocl_compile(void *user, nori_part *part, void **compiled, nori
     }
     p->part = part;
     nori__arena_init(&p->arena, &nori__malloc);
+    self->telling = true;
     nori_status status = prepare(self, p, err);
+    self->telling = false;
     if (status != NORI_OK) {
         nori__ocl_free_part(self, p);
         return status;

@@ -86,30 +86,42 @@ static nori_status build(ocl_self *self, ocl_program *program, const char *name,
                       log[0] ? ": " : "", log);
 }
 
-nori_status nori__ocl_program(ocl_self *self, ocl_source which, nori_error *err)
+static nori_status from_source(ocl_self *self, const char *name, const nori__text *source,
+                               ocl_program **program, nori_error *err)
 {
     int32_t code = 0;
+    const char *text = source->data;
+    *program =
+        self->api.clCreateProgramWithSource(self->context, 1, &text, &source->size, &code);
+    NORI__TRY(nori__ocl_check(self, *program ? 0 : code, "clCreateProgramWithSource",
+                              NORI_ERROR_UNAVAILABLE, err));
+    nori_status status = build(self, *program, name, err);
+    if (status != NORI_OK) {
+        self->api.clReleaseProgram(*program);
+        *program = NULL;
+    }
+    return status;
+}
+
+nori_status nori__ocl_program(ocl_self *self, ocl_source which, nori_error *err)
+{
     if (self->programs[which]) {
         return NORI_OK;
     }
+    const char *name = names[which];
     nori__text source;
     nori__text_init(&source, &nori__malloc);
     nori_status status = source_of(self, which, &source, err);
-    ocl_program *program = NULL;
     if (status == NORI_OK) {
-        const char *text = source.data;
-        program = self->api.clCreateProgramWithSource(self->context, 1, &text, &source.size, &code);
-        status = nori__ocl_check(self, program ? 0 : code, "clCreateProgramWithSource",
-                                 NORI_ERROR_UNAVAILABLE, err);
-    }
-    if (status == NORI_OK) {
-        status = build(self, program, names[which], err);
+        const nori__str text = {source.data, source.size};
+        self->programs[which] = nori__ocl_cached(self, name, text);
+        if (!self->programs[which]) {
+            status = from_source(self, name, &source, &self->programs[which], err);
+            if (status == NORI_OK) {
+                nori__ocl_keep(self, self->programs[which], name, text);
+            }
+        }
     }
     nori__text_free(&source);
-    if (status != NORI_OK && program) {
-        self->api.clReleaseProgram(program);
-        program = NULL;
-    }
-    self->programs[which] = program;
     return status;
 }

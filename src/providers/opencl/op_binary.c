@@ -7,6 +7,9 @@ static bool takes_binary(const ocl_ask *ask)
     if (node->input_count != 2 || !nori__ocl_has(node, 1)) {
         return nori__ocl_no(ask, "it takes two inputs only, found %u", node->input_count);
     }
+    if (node->version < 7 && nori__same(node->op_type, "PRelu")) {
+        return nori__ocl_no(ask, "it takes PRelu of opset 7 and later only"); /* by channel before */
+    }
     return node->inputs[1]->type.elem == NORI_FLOAT ||
            nori__ocl_no(ask, "its second input must be float32");
 }

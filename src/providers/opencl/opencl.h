@@ -147,6 +147,10 @@ typedef struct ocl_self {
     bool free_cost; /* costs=none */
     bool costs_set;
     enum { OCL_PROBE_AUTO, OCL_PROBE_ALWAYS, OCL_PROBE_NEVER } probe;
+    const char *cache_dir; /* in text, behind the options; NULL: none */
+    void (*report)(void *user, const nori_progress *progress);
+    void *report_user;
+    bool telling; /* while a part is compiled: report may be called */
 
     ocl_platform *platform;
     ocl_device *device;
@@ -181,7 +185,12 @@ nori_status nori__ocl_find_device(ocl_self *self, nori_error *err);
 /* ocl_program.c: builds what is not yet there; errors begin the build log. */
 nori_status nori__ocl_program(ocl_self *self, ocl_source which, nori_error *err);
 
-/* Device memory filled with count floats as they are, or as activations are stored. */
+/* ocl_cache.c: a program kept for this device, driver and source, or NULL; and keeping one. Without a
+ * folder nothing is looked for nor kept. Reasons go to the session's progress. */
+ocl_program *nori__ocl_cached(ocl_self *self, const char *name, nori__str source);
+void nori__ocl_keep(ocl_self *self, ocl_program *program, const char *name, nori__str source);
+
+/* ocl_memory.c. Device memory filled with count floats as they are, or as activations are stored. */
 ocl_mem *nori__ocl_floats(ocl_self *self, const float *v, size_t count, nori_error *err);
 ocl_mem *nori__ocl_stored(ocl_self *self, const float *v, size_t count, nori_error *err);
 ocl_mem *nori__ocl_ints(ocl_self *self, const int32_t *v, size_t count, nori_error *err);

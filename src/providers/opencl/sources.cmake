@@ -3,6 +3,7 @@ set_property(CACHE NORI_WITH_OPENCL PROPERTY STRINGS AUTO ON OFF)
 # Nothing is needed to build it: the loader is opened at run time.
 if(NORI_WITH_OPENCL)
     nori_sources(
+        ocl_cache.c
         ocl_device.c
         ocl_layout.c
         ocl_library.c
