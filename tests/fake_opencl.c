@@ -1,5 +1,6 @@
 /* A library that has the calls of OpenCL 1.2 that nori uses, and no driver behind it: for what nori
- * says when there is no platform, or when a driver ends the process (NORI_FAKE_OPENCL=abort). */
+ * says when there is no platform, or when a driver ends the process (NORI_FAKE_OPENCL=abort). Built with
+ * WITHOUT_FLUSH it lacks a symbol. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,9 @@ NOTHING(clGetKernelWorkGroupInfo)
 NOTHING(clEnqueueNDRangeKernel)
 NOTHING(clEnqueueMapBuffer)
 NOTHING(clEnqueueUnmapMemObject)
+#ifndef WITHOUT_FLUSH
 NOTHING(clFlush)
+#endif
 NOTHING(clFinish)
 
 int clGetPlatformIDs(unsigned count, void **platforms, unsigned *found);

@@ -113,7 +113,7 @@ static inline void case_attribute(opencl_case *c, nori__pb_node *n, const char *
 static inline void case_begin(opencl_case *c, const char *op, const char *inputs,
                               const char *attributes, int outputs, int64_t opset)
 {
-    char names[256] = "", made[64] = "", name[8], first[32];
+    char names[256] = "", made[64] = "", name[16], first[32];
     memset(c, 0, sizeof(*c));
     c->seed = 12345;
     make_begin(&c->m, opset);

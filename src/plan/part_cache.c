@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "plan/part.h"
+#include "platform/kept.h"
 
 static void tell(const nori_part *part, const char *fmt, ...) NORI__PRINTF(2, 3);
 static void tell(const nori_part *part, const char *fmt, ...)

@@ -11,7 +11,7 @@
  * Files appear whole or not at all, so several processes may share a folder. */
 #include <stdio.h>
 
-#include "platform/platform.h"
+#include "platform/kept.h"
 
 #define MAGIC "noripart"
 #define VERSION 1u

@@ -29,19 +29,6 @@ nori_status nori__out_write(nori__out_file *out, const void *data, size_t size, 
 nori_status nori__out_commit(nori__out_file *out, nori_error *err); /* frees out in any case */
 void nori__out_abort(nori__out_file *out);                          /* NULL is fine */
 
-/* ---- files of what was made once (kept.c) ---- */
-typedef enum nori__kept {
-    NORI__KEPT_HIT,
-    NORI__KEPT_NONE,  /* there is no such file: why says so */
-    NORI__KEPT_OTHER, /* made for something else: "was made for ..., now it is ..." */
-    NORI__KEPT_BAD    /* damaged, or of another version of nori */
-} nori__kept;
-/* HIT: the content, until the file is closed. Else nothing stays open, and why (room bytes) is told. */
-nori__kept nori__kept_open(const char *path, const char *made_for, nori__map_file *file,
-                           const void **bytes, size_t *size, char *why, size_t room);
-nori_status nori__kept_write(const nori_allocator *a, const char *path, const char *made_for,
-                             const void *bytes, size_t size, nori_error *err);
-
 /* ---- libraries (library.c) ---- */
 void *nori__library_open(const char *path, nori_error *err); /* names path and the reason */
 void *nori__library_symbol(void *library, const char *name, nori_error *err);

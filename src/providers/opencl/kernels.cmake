@@ -9,4 +9,5 @@ foreach(name common elementwise conv gemm pool rows move)
     string(APPEND header "static const unsigned char ocl_kernels_${name}[] = {\n${bytes}\n};\n")
 endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/opencl/ocl_kernels.h CONTENT "${header}" @ONLY)
-target_include_directories(nori_objects PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/opencl)
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/ocl_program.c PROPERTIES
+    INCLUDE_DIRECTORIES ${CMAKE_CURRENT_BINARY_DIR}/opencl)

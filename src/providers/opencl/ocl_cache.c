@@ -3,6 +3,7 @@
  * told, and made anew. A device that does not take its own binary back counts as damage. */
 #include <stdio.h>
 
+#include "platform/kept.h"
 #include "providers/opencl/opencl.h"
 
 static void tell(const ocl_self *self, const char *fmt, ...) NORI__PRINTF(2, 3);

@@ -26,7 +26,8 @@ if(NORI_WITH_OPENCL)
         op_unary.c
     )
     include(${CMAKE_CURRENT_LIST_DIR}/kernels.cmake)
-    target_compile_definitions(nori_objects PRIVATE NORI_WITH_OPENCL)
+    set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/../providers.c PROPERTIES
+        COMPILE_DEFINITIONS NORI_WITH_OPENCL)
 else()
     message(STATUS "OpenCL turned off: the provider opencl is not there")
 endif()
