@@ -75,7 +75,9 @@ static void open_here(const nori_provider *p, state *s)
             }
             return;
         }
-        err = again;
+        if (i == 0 || again.status != NORI_ERROR_ARGUMENT) { /* it knows no such engine */
+            err = again;
+        }
     }
     snprintf(s->text, sizeof(s->text), "%.500s", err.message);
 }
