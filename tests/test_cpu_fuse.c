@@ -18,7 +18,7 @@
 typedef struct fuse_case {
     const char *what;
     const char *input; /* shape of x */
-    const char *nodes[12];
+    const char *nodes[14];
     const char *outputs;  /* names */
     const char *expected; /* operators that are left, in order */
 } fuse_case;
@@ -59,6 +59,40 @@ static const fuse_case cases[] = {
       "Sqrt:a:r", "Div:d r:q", "Mul:q s5:t", "Add:t t5:y", "Neg:d:z"},
      "y z", "ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add Neg"},
     {"product and bias", "3 5", {"MatMul:x m57:p", "Add:p t7:s", "Relu:s:y"}, "y", "FusedGemm"},
+    {"product of rank 3", "2 3 5", {"MatMul:x m57:p", "Add:p t7:s", "Relu:s:y"}, "y", "Product"},
+    {"product and gelu", "2 3 5",
+     {"MatMul:x m57:p", "Add:t7 p:s", "Div:s root2:d", "Erf:d:e", "Add:e one:a", "Mul:s a:m",
+      "Mul:m half:y"}, "y", "Product"},
+    {"product and residual", "2 3 5",
+     {"MatMul:x m57:q", "Add:q t7:r", "Neg:r:n", "MatMul:x m57:p", "Add:p t7:s", "Add:n s:t",
+      "Sigmoid:t:y"}, "y", "Product Neg Product"},
+    {"product read twice", "2 3 5",
+     {"MatMul:x m57:p", "Add:p t7:s", "Relu:s:y", "Neg:s:z"}, "y z", "Product Relu Neg"},
+    {"product alone", "2 3 5", {"MatMul:x m57:p", "Relu:p:y"}, "y", "MatMul Relu"},
+    {"product and row of ones", "2 3 5", {"MatMul:x m57:p", "Add:p one:y"}, "y", "MatMul Add"},
+    {"attention", "2 3 5",
+     {"Transpose:x:k", "MatMul:x k:s", "Div:s root2:d", "Softmax:d:p", "MatMul:p x:y"}, "y", "Attend"},
+    {"attention, scores read", "2 3 5",
+     {"Transpose:x:k", "MatMul:x k:s", "Softmax:s:p", "MatMul:p x:y", "Neg:p:z"}, "y z",
+     "Transpose MatMul Softmax MatMul Neg"},
+    {"attention over heads", "2 7 3 5",
+     {"Transpose:x:q", "Mul:q half:r", "Transpose:x:k", "MatMul:r k:s", "Add:s mk:a", "Softmax:a:p",
+      "Transpose:x:v", "MatMul:p v:o", "Transpose:o:y"}, "y", "Attend"},
+    {"attention, mask of each score", "2 7 3 5",
+     {"Transpose:x:q", "Transpose:x:k", "MatMul:q k:s", "Div:s root2:d", "Add:mqk d:a", "Softmax:a:p",
+      "Transpose:x:v", "MatMul:p v:o", "Neg:o:y"}, "y", "Attend Neg"},
+    {"attention, mask of queries", "2 7 3 5",
+     {"Transpose:x:q", "Transpose:x:k", "MatMul:q k:s", "Add:mq s:a", "Softmax:a:p",
+      "Transpose:x:v", "MatMul:p v:o", "Transpose:o:kt"}, "kt", "Attend Transpose"},
+    {"attention, one query for all of a mask", "2 1 3 5",
+     {"Transpose:x:q", "Transpose:x:k", "MatMul:q k:s", "Add:s mq:a", "Softmax:a:p",
+      "Transpose:x:v", "MatMul:p v:o", "Transpose:o:y"}, "y", "Attend"},
+    {"attention of many rows", "2 70 2 33",
+     {"Transpose:x:q", "Transpose:x:k", "Mul:k half:l", "MatMul:q l:s", "Add:s mb:a", "Softmax:a:p",
+      "Transpose:x:v", "MatMul:p v:o", "Transpose:o:y"}, "y", "Attend"},
+    {"attention, all forbidden", "2 7 3 5",
+     {"Transpose:x:q", "Transpose:x:k", "MatMul:q k:s", "Add:s minf:a", "Softmax:a:p",
+      "Transpose:x:v", "MatMul:p v:o", "Transpose:o:y"}, "y", "Attend"},
     {"product and matrix", "3 5", {"MatMul:x m57:p", "Add:p m37:y"}, "y", "MatMul Add"},
 };
 
@@ -91,9 +125,16 @@ static void build(make *m, const fuse_case *c)
         {"low0", "", 0},       {"six", "", 6},       {"three", "", 3},    {"root2", "", 1.4142135f},
         {"one", "", 1},        {"half", "", 0.5f},   {"two", "", 2},      {"tiny", "", 1e-5f},
         {"s5", "5", NAN},      {"t5", "5", NAN},     {"m57", "5 7", NAN}, {"t7", "7", NAN},
-        {"m37", "3 7", NAN},
+        {"m37", "3 7", NAN},   {"mk", "7", NAN},      {"mqk", "7 7", NAN}, {"mq", "7 1", NAN},
+        {"mb", "2 1 1 70", NAN}, {"minf", "1 7", -INFINITY},
     };
     static const int64_t last[] = {-1}, pads[] = {1, 1, 1, 1};
+    static const int64_t axes3[] = {0, 2, 1}, heads[] = {0, 2, 1, 3}, keys[] = {0, 2, 3, 1};
+    size_t blanks = 0;
+    for (const char *p = c->input; *p; p++) {
+        blanks += *p == ' ';
+    }
+    bool four = blanks == 3;
     make_begin(m, 18);
     make_input(m, &m->graph, "x", NORI_FLOAT, c->input);
     for (size_t i = 0; i < NORI__COUNT(constants); i++) {
@@ -109,6 +150,8 @@ static void build(make *m, const fuse_case *c)
         nori__pb_node *n = make_node(m, &m->graph, "", text, text, in, out);
         if (nori__same(text, "Conv")) {
             make_attr_ints(m, n, "pads", 4, pads);
+        } else if (nori__same(text, "Transpose")) { /* k: keys and their depth change places, too */
+            make_attr_ints(m, n, "perm", four ? 4 : 3, !four ? axes3 : *out == 'k' ? keys : heads);
         }
     }
     for (const char *at = c->outputs; *at; at += *at == ' ') {
@@ -196,10 +239,11 @@ static void check_results(make *m, const fuse_case *c)
             assert_int_equal(got[o]->count, want[o]->count);
             for (int64_t i = 0; i < got[o]->count; i++) {
                 double a = nori__tensor_get_f64(got[o], i), b = nori__tensor_get_f64(want[o], i);
-                if (!(fabs(a - b) <= 2e-5 * fmax(1, fabs(b)))) {
+                bool near = isnan(b) ? isnan(a) : fabs(a - b) <= 2e-5 * fmax(1, fabs(b));
+                if (!near) {
                     print_error("%s: element %d is %g, expected %g\n", c->what, (int)i, a, b);
                 }
-                assert_true(fabs(a - b) <= 2e-5 * fmax(1, fabs(b)));
+                assert_true(near);
             }
             nori_tensor_free(got[o]);
         }

@@ -146,12 +146,14 @@ static void f32_tile(size_t rows, size_t cols, size_t k, const float *a, size_t 
 
 /* ---- few rows ---- */
 
-/* Sums of parts steps of k apart, so that the latency of FMA is hidden. The panels are a stream:
- * what lies a few lines ahead is fetched (nothing is read there). */
-#define FEW_AHEAD 1024 /* floats */
+#define FEW_AHEAD 1024          /* floats */
+#define FEW_NEAR (1024 * 1024)  /* bytes that the second cache holds */
 
-ALWAYS void gemm_few(const size_t rows, const size_t parts, size_t cols, size_t k, const float *x,
-                     size_t ldx, const float *b, float *y, size_t ldy, const nori__f32_finish *f)
+/* Sums of parts steps of k apart, so that the latency of FMA is hidden. far: the panels come from
+ * memory, and what lies a few lines ahead is fetched (nothing is read there). */
+ALWAYS void gemm_few(const size_t rows, const size_t parts, const bool far, size_t cols, size_t k,
+                     const float *x, size_t ldx, const float *b, float *y, size_t ldy,
+                     const nori__f32_finish *f)
 {
     vf s[4][4][2];
     for (size_t i = 0; i < rows; i++) {
@@ -163,8 +165,10 @@ ALWAYS void gemm_few(const size_t rows, const size_t parts, size_t cols, size_t 
     for (; p + parts <= k; p += parts, b += parts * NR) {
         for (size_t u = 0; u < parts; u++) {
             vf b0 = v_load(b + u * NR), b1 = v_load(b + u * NR + VL);
-            NORI__PREFETCH(b + u * NR + FEW_AHEAD);
-            if (VL == 16) {
+            if (far) {
+                NORI__PREFETCH(b + u * NR + FEW_AHEAD);
+            }
+            if (far && VL == 16) {
                 NORI__PREFETCH(b + u * NR + VL + FEW_AHEAD);
             }
             for (size_t i = 0; i < rows; i++) {
@@ -193,19 +197,30 @@ ALWAYS void gemm_few(const size_t rows, const size_t parts, size_t cols, size_t 
     }
 }
 
+#define FEW(rows, parts)                                                                    \
+    case 2 * (rows):                                                                        \
+        gemm_few(rows, parts, false, cols, k, x, ldx, b, y + j, ldy, &f);                   \
+        break;                                                                              \
+    case 2 * (rows) + 1:                                                                    \
+        gemm_few(rows, parts, true, cols, k, x, ldx, b, y + j, ldy, &f);                    \
+        break;
+
 static void f32_few_rows(size_t rows, size_t n, size_t k, const float *x, size_t ldx,
                          const float *b, float *y, size_t ldy, const nori__f32_finish *finish)
 {
     nori__f32_finish f = *finish;
+    bool far = n * k * sizeof(float) > FEW_NEAR;
     for (size_t j = 0; j < n; j += NR, b += NR * k) {
         size_t cols = n - j < NR ? n - j : NR;
         f.col = finish->col ? finish->col + j : NULL;
         f.add = finish->add ? finish->add + j : NULL;
-        switch (rows) {
-        case 1: gemm_few(1, 4, cols, k, x, ldx, b, y + j, ldy, &f); break;
-        case 2: gemm_few(2, 2, cols, k, x, ldx, b, y + j, ldy, &f); break;
-        case 3: gemm_few(3, 2, cols, k, x, ldx, b, y + j, ldy, &f); break;
-        default: gemm_few(4, 2, cols, k, x, ldx, b, y + j, ldy, &f); break;
+        switch (2 * rows + far) {
+        FEW(1, 4)
+        FEW(2, 2)
+        FEW(3, 2)
+        FEW(4, 2)
+        default: break;
         }
     }
 }
+#undef FEW

@@ -238,6 +238,27 @@ static bool count_multi_head(counting *c)
     return attend(c, q->dims[0], q->dims[1], k->dims[1], q->dims[2] + y->dims[2]);
 }
 
+/* The cpu provider's own form: every score is a sum over the depth of Q, every result over the keys. */
+static bool count_attend(counting *c)
+{
+    const nori_tensor *q = in_of(c, 0), *k = in_of(c, 1), *y = out_of(c, 0);
+    size_t n;
+    const int64_t *pq = nori__attr_ints(c->node, "perm_q", &n);
+    const int64_t *pk = nori__attr_ints(c->node, "perm_k", &n);
+    if (!q || !k || !y || !pq || !pk || n < 3 || (size_t)q->rank != n || (size_t)k->rank != n) {
+        return false;
+    }
+    int64_t depth = q->dims[pq[n - 1]], scores = q->count / (depth > 0 ? depth : 1);
+    int64_t keys = k->dims[pk[n - 1]], sums = y->count;
+    c->macs = scores;
+    if (!times(&c->macs, depth) || !times(&c->macs, keys) || !times(&sums, keys) ||
+        sums > INT64_MAX - c->macs) {
+        return false;
+    }
+    c->macs += sums;
+    return true;
+}
+
 /* Of a family that multiplies, but not so. */
 static bool count_none(counting *c)
 {
@@ -255,6 +276,8 @@ static const struct {
     {"com.microsoft", "FusedConv", count_conv},
     {"nori", "BlockedConv", count_blocked_conv},
     {"nori", "BlockedConvTranspose", count_blocked_conv_transpose},
+    {"nori", "Product", count_matmul},
+    {"nori", "Attend", count_attend},
     {"", "QLinearConv", count_qlinear_conv},
     {"com.microsoft", "QLinearConv", count_qlinear_conv},
     {"", "ConvTranspose", count_conv_transpose},

@@ -75,6 +75,10 @@ bool nori__activation_named(const nori__node *node, const char *activation, cons
     } else if (nori__same(name, "Swish")) {
         act->function = NORI__U_SILU;
         act->p[0] = n > 0 ? p[0] : 1;
+    } else if (nori__same(name, "Gelu")) {
+        act->function = NORI__U_GELU;
+    } else if (nori__same(name, "GeluTanh")) {
+        act->function = NORI__U_GELU_TANH;
     } else {
         return false;
     }

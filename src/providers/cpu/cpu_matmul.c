@@ -1,10 +1,10 @@
-/* cpu_matmul.c: float MatMul, Gemm and com.microsoft FusedGemm.
+/* cpu_matmul.c: float MatMul, Gemm, com.microsoft FusedGemm, and the Product of joined.h.
  *
  * A constant right operand is packed once; then up to FEW rows are multiplied straight from the
  * input, each panel read once. Otherwise rows are read as they are, or packed per run where their
  * distance does not suit the cache; a right operand that is not constant is packed panel by panel
  * where it is used. */
-#include "providers/cpu/cpu.h"
+#include "providers/cpu/joined.h"
 #include "providers/reference/ref_nn.h"
 
 #define FEW 4
@@ -57,7 +57,8 @@ static nori_status pack_weights(matmul_state *s, const nori_tensor *b, const nor
 static nori_status matmul_prepare(const nori__node *node, const nori_allocator *a, void **state,
                                   size_t *state_bytes, nori_error *err)
 {
-    bool gemm = !nori__node_is(node, NORI__OP_ONNX_MatMul);
+    bool product = nori__joined_is(node, NORI__JOINED_PRODUCT);
+    bool gemm = !product && !nori__node_is(node, NORI__OP_ONNX_MatMul);
     const nori_tensor *b = nori__value_const(nori__cpu_value(node, 1));
     matmul_state read = {.alpha = 1, .beta = 1};
     if (gemm) {
@@ -65,9 +66,9 @@ static nori_status matmul_prepare(const nori__node *node, const nori_allocator *
         read.beta = nori__attr_f(node, "beta", 1);
         read.a_turned = nori__attr_i(node, "transA", 0) != 0;
         read.b_turned = nori__attr_i(node, "transB", 0) != 0;
-        if (!nori__activation_read(node, &read.act)) {
-            return NORI__NOT_TAKEN;
-        }
+    }
+    if ((gemm || product) && !nori__activation_read(node, &read.act)) {
+        return NORI__NOT_TAKEN;
     }
     bool pack = b && b->rank == 2 && b->count > 0;
     if ((!pack && read.alpha != 1) || (read.beta != 1 && node->input_count > 2)) {
@@ -192,7 +193,8 @@ static bool matmul_shapes(const matmul_state *s, const nori_call *call, matmul_r
         return false;
     }
     nori__ref_product_work *w = &r->w;
-    if (!nori__node_is(call->node, NORI__OP_ONNX_MatMul)) {
+    if (!nori__joined_is(call->node, NORI__JOINED_PRODUCT) &&
+        !nori__node_is(call->node, NORI__OP_ONNX_MatMul)) {
         if (a->rank != 2 || b->rank != 2) {
             return false;
         }
@@ -265,11 +267,24 @@ static bool take_addend(const nori_call *call, matmul_run *r)
     return true;
 }
 
+/* What a Product adds. */
+static bool take_sums(const nori_call *call, matmul_run *r)
+{
+    const nori_tensor *bias = nori__cpu_has(call, 2) ? call->in[2] : NULL;
+    const nori_tensor *sum = nori__cpu_has(call, 3) ? call->in[3] : NULL;
+    r->col = bias ? bias->data : NULL;
+    r->add = sum ? sum->data : NULL;
+    return (!bias || bias->count == r->w.n) && (!sum || sum->count == call->out[0]->count);
+}
+
 static nori_status matmul_kernel(const void *state, nori_call *call)
 {
     matmul_run r;
-    if (!matmul_shapes(state, call, &r) || !take_addend(call, &r)) {
-        return nori__cpu_reference(call);
+    bool product = nori__joined_is(call->node, NORI__JOINED_PRODUCT);
+    if (!matmul_shapes(state, call, &r) || !(product ? take_sums : take_addend)(call, &r)) {
+        return product ? nori__fail(call->err, NORI_ERROR_DATA,
+                                    "operands of a product and what is added do not fit")
+                       : nori__cpu_reference(call);
     }
     if (call->out[0]->count == 0) {
         return NORI_OK;

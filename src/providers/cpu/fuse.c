@@ -4,7 +4,7 @@
  * The result is com.microsoft FusedConv (X, W, B, Z; activation(conv + B + Z)), FusedGemm, or plain
  * Conv and Gemm where that suffices. */
 #include "ops/resolve.h"
-#include "providers/cpu/cpu.h"
+#include "providers/cpu/joined.h"
 
 #include <math.h>
 
@@ -328,5 +328,7 @@ nori_status nori__cpu_fuse(nori__ir *ir, nori_error *err)
         status = fuse_graph(&f);
     }
     nori__release(ir->allocator, f.reader, f.readers * sizeof(*f.reader));
-    return status;
+    NORI__TRY(status);
+    NORI__TRY(nori__cpu_fuse_attention(ir, err));
+    return nori__cpu_fuse_products(ir, err);
 }

@@ -6,6 +6,7 @@ nori_sources(
     blocked_ops.c
     blocked_rewrite.c
     blocked_rules.c
+    cpu_attention.c
     cpu_bconv.c
     cpu_bchannel.c
     cpu_bexpand.c
@@ -32,7 +33,9 @@ nori_sources(
     cpu_to_float.c
     cpu_transpose.c
     fuse.c
+    fuse_attention.c
     fuse_patterns.c
+    fuse_products.c
     half_islands.c
     integer_ops.c
     integers.c
@@ -42,6 +45,7 @@ nori_sources(
     integers_moves.c
     integers_products.c
     integers_table.c
+    joined_ops.c
     patches.c
     product.c
     qconv_pack.c
