@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "perturb.h"
+#include "quantize_page.h"
 
 static const cli_option options[] = {
     {"--output", "FILE", "the quantized model"},
@@ -13,6 +14,7 @@ static const cli_option options[] = {
     {"--activations", "TYPE", "uint8 (default), int8, uint16 or int16"},
     {"--weights", "TYPE", "int8 (default) or uint8; weights alone: also int4, uint4"},
     {"--block", "N", "weights alone: 16, 32, 64 ... of a column share a scale"},
+    {"--rounding", "WORD", "weights alone, of products: mse (default), nearest, hqq, or gptq (with samples)"},
     {"--packed", NULL, "weights alone, in blocks: products as com.microsoft MatMulNBits"},
     {"--half-io", NULL, "fp16, bf16: inputs and outputs change their type too"},
     {"--per-tensor", NULL, "one scale a weight, not one an output channel"},
@@ -21,9 +23,11 @@ static const cli_option options[] = {
     {"--method", "WORD", "ranges by minmax, percentile, entropy, mse or average; auto (default): tries"},
     {"--percentile", "P", "of that method (default 99.99)"},
     {"--exclude", "NAME", "node (also NAME*) or operator that stays float; may be repeated"},
-    {"--budget", "WORD=X", "static: sqnr=20dB (default), top1=0.5% (of rows changed); repeatable"},
+    {"--budget", "WORD=X", "static: sqnr=20dB (default), top1=0.5%, max-latency=5ms; repeatable"},
     {"--without", "STEP", "static: not fold, equalize, smooth or bias; repeatable"},
+    {"--spare-slow", NULL, "static: layers that integers make slower on this machine stay float"},
     {"--no-search", NULL, "static: every step, every layer, whatever it costs"},
+    {"--html", "FILE", "the report as a page with pictures; needs no network"},
     {"--nodes", NULL, "show every node and why it is as it is"},
     {"--values", NULL, "show every quantized value: range, scale, clipping, error"},
     {"--threads", "N", "threads for one run (default: what the machine allows)"},
@@ -60,7 +64,15 @@ static bool budget(const cli_args *args, const char *text, nori_quantize_options
         o->most_top1 = value / 100;
         return true;
     }
-    cli_usage(args, "--budget %s: sqnr=20dB or top1=0.5%% was expected, with its unit", text);
+    if (strncmp(text, "max-latency=", 12) == 0) {
+        value = strtod(text + 12, &end);
+        if (end > text + 12 && strcmp(end, "ms") == 0 && value > 0 && value < 1e9) {
+            o->most_ms = value;
+            return true;
+        }
+    }
+    cli_usage(args, "--budget %s: sqnr=20dB, top1=0.5%% or max-latency=5ms was expected, with its unit",
+              text);
     return false;
 }
 
@@ -85,6 +97,7 @@ static bool search_options(const cli_args *args, nori_quantize_options *o)
         o->without |= 1u << k;
     }
     o->search = !cli_has(args, "--no-search");
+    o->spare_slow = cli_has(args, "--spare-slow");
     return true;
 }
 
@@ -103,6 +116,8 @@ static bool kind_has_options(const cli_args *args, int kind, const char *word_of
                 {"--budget", STATIC, "static"},
                 {"--without", STATIC, "static"},
                 {"--no-search", STATIC, "static"},
+                {"--spare-slow", STATIC, "static"},
+                {"--rounding", WEIGHTS, "weights"},
                 {"--calibration", STATIC | HALF, "static, fp16 and bf16"},
                 {"--weights", STATIC | DYNAMIC | WEIGHTS, "static, dynamic and weights"},
                 {"--per-tensor", STATIC | DYNAMIC | WEIGHTS, "static, dynamic and weights"},
@@ -127,12 +142,14 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
     static const nori_type weight_types[] = {NORI_INT8, NORI_UINT8, NORI_INT4, NORI_UINT4};
     static const char *const kinds[] = {"static", "dynamic", "weights", "fp16", "bf16", NULL};
     static const char *const methods[] = {"minmax", "percentile", "entropy", "mse", "average", "auto", NULL};
-    int activation = 0, weight = 0, method = NORI_RANGE_AUTO, kind = 0;
+    static const char *const roundings[] = {"mse", "nearest", "hqq", "gptq", NULL};
+    int activation = 0, weight = 0, method = NORI_RANGE_AUTO, kind = 0, rounding = 0;
     long threads, block;
     nori_quantize_options_default(o);
     if (!word(args, "--activations", activations, &activation) ||
         !word(args, "--weights", weights, &weight) ||
         !word(args, "--method", methods, &method) || !word(args, "--kind", kinds, &kind) ||
+        !word(args, "--rounding", roundings, &rounding) ||
         !cli_number(args, "--block", 16, 65536, 0, &block) ||
         !cli_number(args, "--threads", 1, 256, 0, &threads)) {
         return false;
@@ -160,6 +177,7 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
     o->activation_type = activation_types[activation];
     o->kind = (nori_quantize_kind)kind;
     o->weight_type = weight_types[weight];
+    o->rounding = (nori_quantize_rounding)rounding;
     o->block = (int)block;
     o->packed = cli_has(args, "--packed");
     o->half_io = cli_has(args, "--half-io");
@@ -235,19 +253,32 @@ static const char *compact_word(const cli_args *args)
                                                : "integers";
 }
 
+static void milliseconds(double v, char *out, size_t size)
+{
+    if (isnan(v)) {
+        snprintf(out, size, "-");
+    } else {
+        snprintf(out, size, "%.3f", v);
+    }
+}
+
 static void print_nodes(const cli_args *args, const nori_quantize_report *r)
 {
     nori_quantize_node n = {.size = sizeof(n)};
-    char sqnr[32];
+    char sqnr[32], alone[32], floats[32], ints[32];
     int width = 24;
     for (size_t i = 0; nori_quantize_report_node(r, i, &n); i++) {
         width = cli_widen(width, n.path);
     }
-    printf("\n%-*s %-8s %12s  %s\n", width, "node", "", "weights", "why");
+    printf("\n%-*s %-8s %9s %9s %9s %9s  %s\n", width, "node", "", "weights", "alone", "float ms",
+           "int ms", "why");
     for (size_t i = 0; nori_quantize_report_node(r, i, &n); i++) {
         decibel(n.quantized && n.weight_sqnr != 0 ? n.weight_sqnr : NAN, sqnr, sizeof(sqnr));
-        printf("%-*s %-8s %12s%s%s\n", width, n.path, n.quantized ? compact_word(args) : "float", sqnr,
-               n.reason[0] ? "  " : "", n.reason);
+        decibel(n.alone_sqnr, alone, sizeof(alone));
+        milliseconds(n.float_ms, floats, sizeof(floats));
+        milliseconds(n.int_ms, ints, sizeof(ints));
+        printf("%-*s %-8s %9s %9s %9s %9s%s%s\n", width, n.path, n.quantized ? compact_word(args) : "float", sqnr,
+               alone, floats, ints, n.reason[0] ? "  " : "", n.reason);
     }
 }
 
@@ -349,6 +380,9 @@ static void print_text(const cli_args *args, const nori_quantize_report *r, cons
     } else {
         printf("agreement   not measured: --data or --random give samples\n");
     }
+    if (s.int_ms > 0) {
+        printf("time        %.3f ms a run on this machine, %.3f ms in float\n", s.int_ms, s.float_ms);
+    }
     for (size_t i = 0; nori_quantize_report_note(r, i); i++) {
         printf("note        %s\n", nori_quantize_report_note(r, i));
     }
@@ -392,6 +426,8 @@ static void print_json(const nori_quantize_report *r, const char *output)
     cli_json_uint(&j, "weight_bytes_before", s.weight_bytes_before);
     cli_json_uint(&j, "weight_bytes_after", s.weight_bytes_after);
     cli_json_number(&j, "output_sqnr", s.output_sqnr, 6);
+    cli_json_number(&j, "float_ms", s.float_ms, 6);
+    cli_json_number(&j, "int_ms", s.int_ms, 6);
     cli_json_array(&j, "nodes");
     for (size_t i = 0; nori_quantize_report_node(r, i, &n); i++) {
         cli_json_object(&j, NULL);
@@ -400,6 +436,9 @@ static void print_json(const nori_quantize_report *r, const char *output)
         cli_json_bool(&j, "quantized", n.quantized != 0);
         cli_json_string(&j, "reason", n.reason);
         cli_json_number(&j, "weight_sqnr", n.weight_sqnr, 6);
+        cli_json_number(&j, "alone_sqnr", n.alone_sqnr, 6);
+        cli_json_number(&j, "float_ms", n.float_ms, 6);
+        cli_json_number(&j, "int_ms", n.int_ms, 6);
         cli_json_end(&j);
     }
     cli_json_end(&j);
@@ -506,6 +545,9 @@ static int run(cli_args *args)
         print_json(report, output);
     } else if (code == EXIT_YES && !args->quiet) {
         print_text(args, report, output);
+    }
+    if (code == EXIT_YES && cli_has(args, "--html")) {
+        code = quantize_page(args, report);
     }
     nori_quantize_report_free(report);
     nori_model_free(made);

@@ -46,4 +46,54 @@ static inline nori_model *load(make *m)
     return model;
 }
 
+static inline nori_model *quantize(const nori_model *model, samples *from, nori_quantize_options *o,
+                            nori_quantize_report **report)
+{
+    nori_model *made = NULL;
+    nori_error err = {0};
+    o->sample = draw;
+    o->sample_user = from;
+    if (nori_quantize(model, o, &made, report, &err) != NORI_OK) {
+        fail_msg("%s: %s", err.where, err.message);
+    }
+    return made;
+}
+
+static inline double output_sqnr(const nori_quantize_report *r)
+{
+    nori_quantize_summary s = {.size = sizeof(s)};
+    nori_quantize_report_summary(r, &s);
+    return s.output_sqnr;
+}
+
+static inline bool node_of(const nori_quantize_report *r, const char *path, nori_quantize_node *n)
+{
+    n->size = sizeof(*n);
+    for (size_t i = 0; nori_quantize_report_node(r, i, n); i++) {
+        if (strncmp(n->path, path, strlen(path)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static inline size_t count_ops(const nori_model *m, const char *op)
+{
+    size_t count = 0;
+    for (const nori_node *n = nori_graph_first(nori_model_graph(m)); n; n = nori_node_next(n)) {
+        count += strcmp(nori_node_op(n), op) == 0;
+    }
+    return count;
+}
+
+static inline const nori_tensor *constant_of(const nori_model *m, const char *name)
+{
+    for (const nori_value *v = nori_graph_value(nori_model_graph(m)); v; v = nori_value_next(v)) {
+        if (strcmp(nori_value_name(v), name) == 0) {
+            return nori_value_initializer(v);
+        }
+    }
+    return NULL;
+}
+
 #endif

@@ -414,6 +414,14 @@ typedef enum nori_quantize_kind {
     NORI_QUANTIZE_BF16     /* the same in bfloat16 */
 } nori_quantize_kind;
 
+/* Weights alone, of products: how their integers are found. */
+typedef enum nori_quantize_rounding {
+    NORI_ROUNDING_MSE,     /* nearest, with the scale of least squared error */
+    NORI_ROUNDING_NEAREST, /* nearest, with the scale that holds all of them */
+    NORI_ROUNDING_HQQ,     /* scale and zero point that leave few large errors (half-quadratic) */
+    NORI_ROUNDING_GPTQ     /* what rounding does to sums over the samples goes into weights to come */
+} nori_quantize_rounding;
+
 typedef struct nori_quantize_options {
     size_t size;                /* sizeof, set by _default */
     nori_quantize_kind kind;
@@ -452,6 +460,10 @@ typedef struct nori_quantize_options {
     double most_top1;    /* budget: share of rows of scores whose largest may be another one; -1: none,
                             the default */
     int half_io; /* FP16, BF16: 1: inputs and outputs change their type as well; 0: float32 stays */
+    double most_ms;      /* budget: milliseconds of a run on this machine; 0: none. Layers that integers
+                            make slower stay float where it is exceeded */
+    nori_quantize_rounding rounding; /* weights alone; GPTQ needs samples, others do not look at them */
+    int spare_slow;      /* 1: they do in any case: what is written then depends on the machine */
 } nori_quantize_options;
 NORI_API void nori_quantize_options_default(nori_quantize_options *options);
 
@@ -473,6 +485,10 @@ typedef struct nori_quantize_node {
     int quantized;
     const char *reason;  /* why it stays float, or "" */
     double weight_sqnr;  /* dB, of its weights alone; 0: it has none */
+    /* Of weighted nodes, what follows them up to the next included; NaN: not measured. */
+    double alone_sqnr;       /* dB at the worst output with this layer alone on integers: its own error */
+    double float_ms, int_ms; /* of a run on this machine; int_ms: as the node ended up, or was before
+                                it was spared for its time */
 } nori_quantize_node;
 NORI_API int nori_quantize_report_node(const nori_quantize_report *report, size_t index,
                                        nori_quantize_node *node);
@@ -487,6 +503,8 @@ typedef struct nori_quantize_value {
     double clipped;            /* share of the numbers seen that lie outside the range */
     double sqnr;               /* dB against the float model over the samples, errors of what comes
                                   before included; NaN: not measured */
+    const uint64_t *counts;    /* numbers seen, in `bins` equal parts of [seen_min, seen_max] */
+    size_t bins;               /* 0: there is no histogram */
 } nori_quantize_value;
 NORI_API int nori_quantize_report_value(const nori_quantize_report *report, size_t index,
                                         nori_quantize_value *value);
@@ -525,6 +543,7 @@ typedef struct nori_quantize_summary {
     uint64_t weight_bytes_before, weight_bytes_after;
     double output_sqnr;
     size_t calibrated; /* samples that the ranges come from, those of a calibration given included */
+    double float_ms, int_ms; /* of a run on this machine, all nodes; 0: not measured */
 } nori_quantize_summary;
 NORI_API void nori_quantize_report_summary(const nori_quantize_report *report,
                                            nori_quantize_summary *summary);

@@ -68,6 +68,48 @@ class Quantize(case.Case):
             self.nori("check", self.out)
             self.nori("run", self.out)
 
+    def read(self, path):
+        with open(path, "rb") as f:
+            return f.read()
+
+    def test_budgets_have_units(self):
+        for text in ("sqnr=20", "sqnr=20%", "top1=1", "top1=1dB", "max-latency=5", "max-latency=5s",
+                     "speed=3", "sqnr=dB", "sqnr=-1dB"):
+            self.assertIn("unit", self.quantize("--random", "1", "--budget", text, code=2).err)
+        self.quantize("--random", "2", "--budget", "sqnr=25dB", "--budget", "top1=50%", "--budget",
+                      "max-latency=1000ms")
+        for args in (("--budget", "sqnr=25dB"), ("--without", "fold"), ("--no-search",), ("--spare-slow",)):
+            self.assertIn(args[0], self.quantize("--kind", "dynamic", *args, code=2).err)
+        self.quantize("--random", "1", "--without", "folding", code=2)
+        self.quantize("--random", "1", "--rounding", "gptq", code=2)
+        self.quantize("--kind", "weights", "--rounding", "gptq", code=2)
+
+    def test_more_samples_from_few(self):
+        pictures = os.path.join(case.DIGITS, "pictures", "7_00.png")
+        r = self.quantize("--data", pictures, "--perturb", "12", "--json").json()
+        self.assertEqual(r["samples"], 12)
+        first = self.read(self.out)
+        self.quantize("--data", pictures, "--perturb", "12")
+        self.assertEqual(first, self.read(self.out))  # the same every time
+        self.assertEqual(self.quantize("--data", pictures, "--json").json()["samples"], 1)
+
+    def test_report_and_page(self):
+        page = self.path("report.html")
+        pictures = os.path.join(case.DIGITS, "pictures")
+        r = self.quantize("--data", pictures, "--without", "bias", "--html", page, "--json").json()
+        steps = {s["name"]: s for s in r["steps"]}
+        self.assertEqual(steps["correct biases"]["reason"], "switched off")
+        self.assertTrue(any(t["pareto"] for t in r["tries"]))
+        self.assertGreater(r["float_ms"], 0)
+        self.assertGreater(r["output_sqnr"], 20)
+        convs = [n for n in r["nodes"] if n["op"] == "Conv"]
+        self.assertTrue(all(n["float_ms"] > 0 and n["int_ms"] > 0 for n in convs))
+        text = self.read(page).decode("utf-8")
+        self.assertIn("<svg", text)
+        self.assertIn("Agreement by depth", text)
+        for outside in ("http:", "https:", "<script", "src="):
+            self.assertNotIn(outside, text)
+
     def test_nothing_to_quantize(self):
         path = self.file("r.onnx", m.one_node("Relu", [1, 4], [1, 4]))
         r = self.quantize("--random", "1", model=path)

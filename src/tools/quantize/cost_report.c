@@ -58,7 +58,12 @@ static nori_quantize_node *entry(nori__quantizer *q, const nori__node *n)
             !nori__vec_push(&r->nodes, e)) {
             return NULL;
         }
-        *e = (nori_quantize_node){.path = copy, .op = op, .reason = ""};
+        *e = (nori_quantize_node){.path = copy,
+                                  .op = op,
+                                  .reason = "",
+                                  .alone_sqnr = NAN,
+                                  .float_ms = NAN,
+                                  .int_ms = NAN};
     }
     return e;
 }
@@ -88,6 +93,20 @@ void nori__q_report_weight(nori__quantizer *q, const nori__node *n, double sqnr)
     }
 }
 
+#define BINS 64
+
+/* The observer's bins in fewer, over what was seen; a bin goes where its middle lies. */
+static const uint64_t *histogram(nori__quantizer *q, const nori__observer *o)
+{
+    uint64_t *counts = o->max > o->min ? nori__arena_array(&q->report->arena, BINS, sizeof(*counts)) : NULL;
+    for (int i = 0; counts && i < 2 * NORI__BINS; i++) {
+        double middle = ldexp((double)(i - NORI__BINS) + 0.5, o->exponent);
+        double at = (middle - o->min) / (o->max - o->min) * BINS;
+        counts[at < 0 ? 0 : at >= BINS ? BINS - 1 : (int)at] += o->bins[i];
+    }
+    return counts;
+}
+
 void nori__q_report_value(nori__quantizer *q, const nori__value *v, double sqnr)
 {
     const nori__q_value *root = nori__q_root(q, v), *own = nori__q_of(q, v);
@@ -103,6 +122,8 @@ void nori__q_report_value(nori__quantizer *q, const nori__value *v, double sqnr)
                                    .zero_point = root->quant.zero_point,
                                    .clipped = root->range.clipped,
                                    .sqnr = sqnr};
+        e->counts = histogram(q, own->seen);
+        e->bins = e->counts ? BINS : 0;
     }
 }
 

@@ -59,6 +59,10 @@ static nori_status check_options(const nori__quantizer *q)
     if (o->half_io && !is_half(o->kind)) {
         return nori__fail(q->err, NORI_ERROR_ARGUMENT, "inputs and outputs change to half types only");
     }
+    if (alone && o->rounding == NORI_ROUNDING_GPTQ && !o->sample) {
+        return nori__fail(q->err, NORI_ERROR_ARGUMENT, "GPTQ needs samples: it looks at what they make of "
+                                                       "each product's input");
+    }
     bool power = o->block >= 16 && (o->block & (o->block - 1)) == 0;
     if ((o->block != 0 && !power) || ((o->block || o->packed) && !alone) ||
         (o->packed && !o->block)) {

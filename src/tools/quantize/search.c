@@ -7,9 +7,9 @@
 #include "tools/quantize/search.h"
 
 #define MOST_ROUNDS 3    /* of sparing more, when all samples are looked at */
-#define MORE 0.3         /* dB beyond what is lacking */
+#define MORE 0.3         /* dB beyond the budget, and beyond what is lacking: all samples decide */
 #define LEAST_GAIN 0.05  /* dB: less is chance */
-#define SAMPLES_A_STEP 4 /* for the ranges while steps are tried */
+#define SAMPLES_A_STEP 4 /* while steps are tried */
 
 static const struct {
     nori_quantize_step step;
@@ -159,6 +159,7 @@ static nori_status choose_steps(nori__q_tries *t)
     unsigned applied, kept = 0;
     size_t few = t->probe.count < SAMPLES_A_STEP ? t->probe.count : SAMPLES_A_STEP;
     q->steps = 0;
+    t->probe.use = few;
     NORI__TRY(prepare(t, few, &applied));
     NORI__TRY(nori__q_attempt(t, "as it is", &best, NULL));
     for (size_t i = 0; i < NORI__COUNT(steps); i++) {
@@ -188,6 +189,7 @@ static nori_status choose_steps(nori__q_tries *t)
             best = score;
         }
     }
+    t->probe.use = 0;
     q->steps = kept;
     return NORI_OK;
 }
@@ -250,6 +252,9 @@ static nori_status write_model(nori__q_tries *t, nori_model **result)
     if (s == NORI_OK && !q->options->sample) {
         report_unmeasured(q);
     }
+    for (size_t i = 0; i < q->unit_list.count; i++) {
+        nori__q_report_unit(q, q->unit_list.items[i]);
+    }
     if (s == NORI_OK) {
         nori__q_give_advice(t);
     }
@@ -309,16 +314,17 @@ static nori_status search(nori__q_tries *t, nori_model **result)
     NORI__TRY(prepare(t, 0, &applied));
     NORI__TRY(choose_method(t, &score));
     NORI__TRY(nori__q_find_units(q));
-    if (!nori__q_good(q, 0, &score)) {
+    if (!nori__q_good(q, t->stricter, &score)) {
         NORI__TRY(nori__q_spare(t, &score));
     }
     NORI__TRY(check_all(t, &score));
+    NORI__TRY(nori__q_time_layers(t));
     return write_model(t, result);
 }
 
 nori_status nori__q_search(nori__quantizer *q, nori_model **result)
 {
-    nori__q_tries t = {.q = q, .original = q->ir};
+    nori__q_tries t = {.q = q, .original = q->ir, .stricter = MORE};
     q->ir = NULL;
     nori_status s = search(&t, result);
     nori__q_probe_free(&t.probe);

@@ -108,6 +108,8 @@ nori_status nori__q_search(nori__quantizer *q, nori_model **result);
 /* search_layers.c: which layers there are, and sparing them until the budget is met. */
 nori_status nori__q_find_units(nori__quantizer *q);
 nori_status nori__q_spare(nori__q_tries *t, nori__q_score *score);
+/* search_time.c: times of each layer, and sparing those that integers slow down, if that is asked. */
+nori_status nori__q_time_layers(nori__q_tries *t);
 
 /* ---- what it has to say (search_report.c) ---- */
 
@@ -116,6 +118,7 @@ void nori__q_give_advice(nori__q_tries *t);
 void nori__q_advise(nori__quantizer *q, const char *fmt, ...) NORI__PRINTF(2, 3);
 void nori__q_report_step(nori__quantizer *q, const char *name, bool kept, double before,
                          double after, const char *why);
+void nori__q_report_unit(nori__quantizer *q, const nori__q_unit *unit);
 void nori__q_report_try(nori__q_tries *t, const char *label, const nori__q_score *score,
                         uint64_t bytes);
 

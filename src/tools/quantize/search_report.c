@@ -34,6 +34,16 @@ void nori__q_report_step(nori__quantizer *q, const char *name, bool kept, double
     }
 }
 
+void nori__q_report_unit(nori__quantizer *q, const nori__q_unit *unit)
+{
+    nori_quantize_node *e = nori__map_get(&q->report->by_node, unit->path);
+    if (e) {
+        e->alone_sqnr = unit->alone < 0 ? NAN : unit->alone > 0 ? -10 * log10(unit->alone) : INFINITY;
+        e->float_ms = unit->float_ns < 0 ? NAN : unit->float_ns / 1e6;
+        e->int_ms = unit->int_ns < 0 ? NAN : unit->int_ns / 1e6;
+    }
+}
+
 void nori__q_report_try(nori__q_tries *t, const char *label, const nori__q_score *score,
                         uint64_t bytes)
 {

@@ -14,6 +14,7 @@ nori_sources(
     equalize.c
     exact_sum.c
     graph_hash.c
+    hessian.c
     measure.c
     observer.c
     precision.c
@@ -25,8 +26,10 @@ nori_sources(
     search.c
     search_layers.c
     search_report.c
+    search_time.c
     select.c
     smooth.c
     watch.c
+    weight_fit.c
     weights.c
 )
