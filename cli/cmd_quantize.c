@@ -277,8 +277,9 @@ static void print_nodes(const cli_args *args, const nori_quantize_report *r)
         decibel(n.alone_sqnr, alone, sizeof(alone));
         milliseconds(n.float_ms, floats, sizeof(floats));
         milliseconds(n.int_ms, ints, sizeof(ints));
-        printf("%-*s %-8s %9s %9s %9s %9s%s%s\n", width, n.path, n.quantized ? compact_word(args) : "float", sqnr,
-               alone, floats, ints, n.reason[0] ? "  " : "", n.reason);
+        printf("%-*s %-8s %9s %9s %9s %9s%s%s\n", width, n.path,
+               n.quantized ? compact_word(args) : "float", sqnr, alone, floats, ints,
+               n.reason[0] ? "  " : "", n.reason);
     }
 }
 

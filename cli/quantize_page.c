@@ -206,8 +206,8 @@ static void tried(cli_page *p, const nori_quantize_report *r)
         }
     }
     cli_page_table_end(p);
-    cli_page_text(p, "Tries, on a few samples; * where no other is as good in error, time and size and better "
-                     "in one of them.");
+    cli_page_text(p, "Tries, on a few samples; * where no other is as good in error, time and size and "
+                     "better in one of them.");
     cli_page_table(p, "|try|>layers float|>agreement|>rows changed|>ms|>weights");
     for (size_t i = 0; nori_quantize_report_try(r, i, &t); i++) {
         cli_bytes_text(t.weight_bytes, size, sizeof(size));

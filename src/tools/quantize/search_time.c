@@ -189,7 +189,8 @@ nori_status nori__q_time_layers(nori__q_tries *t)
         nori_status s = measure(t, model, total);
         nori_model_free(model);
         NORI__TRY(s);
-        bool slow = q->options->spare_slow || (q->options->most_ms > 0 && total[1] / 1e6 > q->options->most_ms);
+        bool late = q->options->most_ms > 0 && total[1] / 1e6 > q->options->most_ms;
+        bool slow = q->options->spare_slow || late;
         again = slow && total[1] < best && spare_slow(q) > 0;
         best = total[1] < best ? total[1] : best;
     }
