@@ -28,6 +28,7 @@ void nori__avx2_product8(nori__kernels *k);
 void nori__avx2_block(nori__kernels *k);
 void nori__avx512_gemm(nori__kernels *k);
 void nori__avx512_recurrent(nori__kernels *k);
+void nori__avx512_vector(nori__kernels *k);
 void nori__avx512_block(nori__kernels *k);
 void nori__avx512_product8(nori__kernels *k);
 void nori__avx512_unary(nori__kernels *k);

@@ -38,6 +38,7 @@ static void fill(nori__cpu_level level, nori__kernels *k)
         nori__avx512_gemm(k);
         nori__avx512_recurrent(k);
         nori__avx512_unary(k);
+        nori__avx512_vector(k);
         nori__avx512_block(k);
     }
 #endif

@@ -18,6 +18,7 @@ set(avx512
     avx512_gemm.c
     avx512_recurrent.c
     avx512_unary.c
+    avx512_vector.c
 )
 nori_sources(${avx512})
 nori_isa_flags(avx512 ${avx512})
