@@ -16,6 +16,8 @@ static const cli_option options[] = {
     {"--block", "N", "weights alone: 16, 32, 64 ... of a column share a scale"},
     {"--rounding", "WORD", "weights alone, of products: mse (default), nearest, hqq, or gptq (with samples)"},
     {"--packed", NULL, "weights alone, in blocks: products as com.microsoft MatMulNBits"},
+    {"--form", "WORD", "static: qdq (default: pairs around operators) or qoperator (QLinearConv ...)"},
+    {"--microsoft", NULL, "qoperator: com.microsoft's QLinearAdd, QLinearConcat, QGemm ... too"},
     {"--half-io", NULL, "fp16, bf16: inputs and outputs change their type too"},
     {"--per-tensor", NULL, "one scale a weight, not one an output channel"},
     {"--symmetric", NULL, "activations with zero point 0 (unsigned types: the middle)"},
@@ -123,6 +125,8 @@ static bool kind_has_options(const cli_args *args, int kind, const char *word_of
                 {"--per-tensor", STATIC | DYNAMIC | WEIGHTS, "static, dynamic and weights"},
                 {"--block", WEIGHTS, "weights"},
                 {"--packed", WEIGHTS, "weights"},
+                {"--form", STATIC, "static"},
+                {"--microsoft", STATIC, "static"},
                 {"--half-io", HALF, "fp16 and bf16"}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (cli_has(args, rows[i].option) && !(rows[i].kinds & 1 << kind)) {
@@ -142,12 +146,13 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
     static const nori_type weight_types[] = {NORI_INT8, NORI_UINT8, NORI_INT4, NORI_UINT4};
     static const char *const kinds[] = {"static", "dynamic", "weights", "fp16", "bf16", NULL};
     static const char *const methods[] = {"minmax", "percentile", "entropy", "mse", "average", "auto", NULL};
+    static const char *const forms[] = {"qdq", "qoperator", NULL};
     static const char *const roundings[] = {"mse", "nearest", "hqq", "gptq", NULL};
     int activation = 0, weight = 0, method = NORI_RANGE_AUTO, kind = 0, rounding = 0;
     long threads, block;
     nori_quantize_options_default(o);
     if (!word(args, "--activations", activations, &activation) ||
-        !word(args, "--weights", weights, &weight) ||
+        !word(args, "--weights", weights, &weight) || !word(args, "--form", forms, &o->form) ||
         !word(args, "--method", methods, &method) || !word(args, "--kind", kinds, &kind) ||
         !word(args, "--rounding", roundings, &rounding) ||
         !cli_number(args, "--block", 16, 65536, 0, &block) ||
@@ -180,6 +185,11 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
     o->rounding = (nori_quantize_rounding)rounding;
     o->block = (int)block;
     o->packed = cli_has(args, "--packed");
+    o->microsoft = cli_has(args, "--microsoft");
+    if (o->microsoft && o->form != NORI_FORM_QOPERATOR) {
+        cli_usage(args, "--microsoft is for --form qoperator");
+        return false;
+    }
     o->half_io = cli_has(args, "--half-io");
     o->per_channel = !cli_has(args, "--per-tensor");
     o->symmetric_activations = cli_has(args, "--symmetric");
@@ -564,6 +574,7 @@ const cli_verb cli_quantize = {
     "  nori quantize model.onnx --output int8.onnx --data pictures/\n"
     "  nori quantize model.onnx --output int8.onnx --data inputs.npy --method mse --values\n"
     "  nori quantize model.onnx --output int8.onnx --random 32 --exclude 'head/*'\n"
+    "  nori quantize model.onnx --output int8.onnx --data inputs.npy --form qoperator\n"
     "  nori quantize model.onnx --output dynamic.onnx --kind dynamic\n"
     "  nori quantize model.onnx --output half.onnx --kind fp16 --data inputs.npy\n"
     "  nori quantize model.onnx --output int4.onnx --kind weights --weights int4 --block 32\n"};

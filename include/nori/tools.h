@@ -422,6 +422,8 @@ typedef enum nori_quantize_rounding {
     NORI_ROUNDING_GPTQ     /* what rounding does to sums over the samples goes into weights to come */
 } nori_quantize_rounding;
 
+enum { NORI_FORM_QDQ, NORI_FORM_QOPERATOR };
+
 typedef struct nori_quantize_options {
     size_t size;                /* sizeof, set by _default */
     nori_quantize_kind kind;
@@ -459,6 +461,11 @@ typedef struct nori_quantize_options {
     double least_sqnr;   /* budget: dB of signal over error on the worst output; 0: none; default 20 */
     double most_top1;    /* budget: share of rows of scores whose largest may be another one; -1: none,
                             the default */
+    /* Static: NORI_FORM_QOPERATOR puts QLinearConv, QLinearMatMul and moves of integers in the place
+     * of the pairs around operators; microsoft 1: com.microsoft's QLinearAdd, QLinearConcat, QGemm ...
+     * as well. What has no such form keeps its pairs. Measured is the other form, of the same
+     * numbers. */
+    int form, microsoft;
     int half_io; /* FP16, BF16: 1: inputs and outputs change their type as well; 0: float32 stays */
     double most_ms;      /* budget: milliseconds of a run on this machine; 0: none. Layers that integers
                             make slower stay float where it is exceeded */

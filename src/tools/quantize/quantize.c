@@ -56,6 +56,12 @@ static nori_status check_options(const nori__quantizer *q)
                           "a calibration is for static quantization and for half types: the others "
                           "look at no ranges");
     }
+    if ((o->form != NORI_FORM_QDQ && (o->kind != NORI_QUANTIZE_STATIC || is_wide(a))) ||
+        (o->microsoft && o->form != NORI_FORM_QOPERATOR)) {
+        return nori__fail(q->err, NORI_ERROR_ARGUMENT,
+                          "the form of operators on integers is for static quantization to 8 bits, and "
+                          "com.microsoft for that form");
+    }
     if (o->half_io && !is_half(o->kind)) {
         return nori__fail(q->err, NORI_ERROR_ARGUMENT, "inputs and outputs change to half types only");
     }
@@ -147,15 +153,14 @@ static uint64_t weight_bytes(const nori__ir *ir)
     return sum;
 }
 
-static nori_status import_microsoft(nori__quantizer *q)
+nori_status nori__q_import_microsoft(nori__ir *ir, nori_error *err)
 {
-    nori__ir *ir = q->ir;
     if (nori__ir_opset(ir, "com.microsoft") > 0) {
         return NORI_OK;
     }
     nori__opset *grown = nori__arena_array(&ir->arena, ir->opset_count + 1, sizeof(*grown));
     if (!grown) {
-        return nori__no_memory(q->err);
+        return nori__no_memory(err);
     }
     memcpy(grown, ir->opsets, ir->opset_count * sizeof(*grown));
     grown[ir->opset_count++] = (nori__opset){"com.microsoft", 1};
@@ -174,7 +179,7 @@ static nori_status quantize(nori__quantizer *q, nori_model **result)
         nori__q_summary(q->report)->weight_bytes_before = weight_bytes(q->ir);
         NORI__TRY(nori__q_search(q, result));
         nori__q_summary(q->report)->weight_bytes_after = weight_bytes(q->ir);
-        return NORI_OK;
+        return q->options->form == NORI_FORM_QOPERATOR ? nori__q_form_operators(q, result) : NORI_OK;
     }
     NORI__TRY(nori__q_prepare(q));
     nori__q_summary(q->report)->weight_bytes_before = weight_bytes(q->ir);
@@ -188,7 +193,7 @@ static nori_status quantize(nori__quantizer *q, nori_model **result)
     nori_status s = is_half(kind)                   ? nori__q_emit_half(q)
                     : kind == NORI_QUANTIZE_DYNAMIC ? nori__q_emit_dynamic(q)
                                                     : nori__q_emit_weights(q);
-    s = s == NORI_OK && q->options->packed ? import_microsoft(q) : s;
+    s = s == NORI_OK && q->options->packed ? nori__q_import_microsoft(q->ir, q->err) : s;
     s = s == NORI_OK ? nori__model_from_ir(q->model, q->ir, result, q->err) : s;
     s = s == NORI_OK && q->options->sample ? nori__q_measure(q, before, *result) : s;
     if (s == NORI_OK && q->options->half_io) { /* measured before: samples are float32 */

@@ -169,6 +169,9 @@ nori_status nori__q_select_weights(nori__quantizer *q);
 nori_status nori__q_emit(nori__quantizer *q);
 nori_status nori__q_emit_dynamic(nori__quantizer *q);
 nori_status nori__q_emit_weights(nori__quantizer *q);
+/* emit_qoperator.c: pairs around operators become operators on integers. */
+nori_status nori__q_form_operators(nori__quantizer *q, nori_model **model);
+nori_status nori__q_import_microsoft(nori__ir *ir, nori_error *err); /* quantize.c */
 /* precision.c: nodes in float16 or bfloat16; then the graph's inputs and outputs too. */
 nori_status nori__q_emit_half(nori__quantizer *q);
 nori_status nori__q_half_io(nori__quantizer *q);

@@ -10,6 +10,7 @@ nori_sources(
     emit.c
     emit_common.c
     emit_dynamic.c
+    emit_qoperator.c
     emit_weights.c
     equalize.c
     exact_sum.c
