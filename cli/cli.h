@@ -144,6 +144,6 @@ const char *cli_near_verb(const char *name);
 const char *cli_near_option(const cli_verb *verb, const char *name, size_t size);
 
 extern const cli_verb cli_inspect, cli_check, cli_run, cli_bench, cli_validate, cli_caps, cli_doctor,
-    cli_help, cli_completion, cli_quant, cli_quantize, cli_calibrate, cli_place;
+    cli_help, cli_completion, cli_quant, cli_quantize, cli_calibrate, cli_prune, cli_place;
 
 #endif

@@ -555,6 +555,56 @@ typedef struct nori_quantize_summary {
 NORI_API void nori_quantize_report_summary(const nori_quantize_report *report,
                                            nori_quantize_summary *summary);
 
+/* ---- pruning ---------------------------------------------------------------------------- */
+
+typedef enum nori_prune_method {
+    NORI_PRUNE_MAGNITUDE, /* a share of each weight's elements, those of least size, become zero */
+    NORI_PRUNE_2_4,       /* of every four weights along the axis of the sum the two smaller do */
+    NORI_PRUNE_CHANNELS   /* a share of each layer's channels, those of least weight, leave the graph:
+                             shapes shrink, where nothing joins them with others */
+} nori_prune_method;
+
+typedef struct nori_prune_options {
+    size_t size; /* sizeof, set by _default */
+    nori_prune_method method;
+    double share; /* of elements or channels, above 0 and below 1; default 0.5; not for 2:4 */
+    const char *const *exclude; /* nodes left alone: by name, operator, or prefix with "*" */
+    size_t exclude_count;
+    int threads; /* of the runs on samples; 0: the environment's */
+    int (*sample)(void *user, size_t index, nori_tensor **inputs, nori_error *error); /* or NULL */
+    void *sample_user; /* both as in nori_quantize_options; they measure what pruning cost */
+} nori_prune_options;
+NORI_API void nori_prune_options_default(nori_prune_options *options);
+
+typedef struct nori_prune_report nori_prune_report; /* immutable */
+/* Conv, ConvTranspose, Gemm and MatMul with constant float32 weights. The model given stays as it is;
+ * the result can be quantized. report may be NULL. Errors: ARGUMENT (options), MEMORY, and what running
+ * the samples gives. */
+NORI_API nori_status nori_prune(const nori_model *model, const nori_prune_options *options,
+                                nori_model **pruned, nori_prune_report **report, nori_error *error);
+NORI_API void nori_prune_report_free(nori_prune_report *report);
+/* One node with weights; strings are never NULL. */
+typedef struct nori_prune_node {
+    size_t size; /* sizeof, set by the caller */
+    const char *path, *op;
+    uint64_t weights;        /* elements before */
+    uint64_t zeros;          /* of them now; channels: 0 */
+    uint64_t removed;        /* made zero here; channels: taken out, of readers too */
+    int64_t channels_before, channels_after; /* 0: not by channels */
+    const char *reason;      /* why it was left alone, or "" */
+} nori_prune_node;
+NORI_API int nori_prune_report_node(const nori_prune_report *report, size_t index,
+                                    nori_prune_node *node);
+typedef struct nori_prune_summary {
+    size_t size; /* sizeof, set by the caller */
+    size_t samples;
+    uint64_t weights, zeros, removed; /* sums over the nodes */
+    uint64_t weight_bytes_before, weight_bytes_after; /* of all constants */
+    double output_sqnr; /* dB against the model given, the worst output; NaN: not measured */
+} nori_prune_summary;
+NORI_API void nori_prune_report_summary(const nori_prune_report *report,
+                                        nori_prune_summary *summary);
+
 /* ---- what there is ---------------------------------------------------------------------- */
 
 /* One operator at one version as built, then those registered with the default environment; 0 past

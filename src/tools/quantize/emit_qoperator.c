@@ -195,7 +195,8 @@ static nori_status microsoft(forms *f, nori__node *n, const char *op)
 {
     integers y, a;
     nori__node *quantize = NULL, *clamp = sole_reader(f, n->outputs[0]);
-    bool activation = is(n, NORI__OP_ONNX_Add) && (is(clamp, NORI__OP_ONNX_Relu) || is(clamp, NORI__OP_ONNX_Clip));
+    bool activation = is(n, NORI__OP_ONNX_Add) &&
+                      (is(clamp, NORI__OP_ONNX_Relu) || is(clamp, NORI__OP_ONNX_Clip));
     const nori__value *last = activation ? clamp->outputs[0] : n->outputs[0];
     bool concat = is(n, NORI__OP_ONNX_Concat);
     nori__value *in[3 * 32 + 2];

@@ -1,0 +1,6 @@
+nori_sources(
+    prune.c
+    prune_channels.c
+    prune_report.c
+    prune_zeros.c
+)
