@@ -12,15 +12,6 @@
 #include "run/run.h"
 #include "run_node.h"
 
-static size_t count_ops(const nori_model *m, const char *op)
-{
-    size_t count = 0;
-    for (const nori_node *n = nori_graph_first(nori_model_graph(m)); n; n = nori_node_next(n)) {
-        count += strcmp(nori_node_op(n), op) == 0;
-    }
-    return count;
-}
-
 /* Convolutions with and without a bias and a clamp, a residual sum, pooling, a join, products. */
 static nori_model *network(make *m)
 {
