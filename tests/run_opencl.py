@@ -11,6 +11,11 @@ import subprocess
 import sys
 
 HALF_RMS = "0.02"
+# Networks with values on the device that float16 does not have. Sums of integer products, as floats
+# before their scale, go beyond 65504; logarithms and quotients of guarded zeros, and scores of 1e-5,
+# go below its smallest normal number, 6e-5.
+TOO_LARGE = "chiikawa_cls_int8,deimv2_atto_int8,edgeopt_mbv2_int8,mobilenetv2_int8_arm"
+TOO_SMALL = "basic_pitch_nmp,oww_melspectrogram,silero_vad_v2_piper,yunet_s_640"
 
 arguments = [a for a in sys.argv[1:] if a != "--half"]
 half = "--half" in sys.argv
@@ -34,5 +39,8 @@ for name in sorted(os.listdir(models)):
                                         " node on " in line)), flush=True)
 command = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "run_models.py"),
            "--provider", provider, *arguments]
-command += ["--relative", HALF_RMS] if half else []
+if half:
+    print("not asked of float16, which has no such large numbers:", TOO_LARGE)
+    print("not asked of float16, which has no such small numbers:", TOO_SMALL)
+    command += ["--relative", HALF_RMS, "--skip", TOO_LARGE + "," + TOO_SMALL]
 sys.exit(subprocess.run(command).returncode)
