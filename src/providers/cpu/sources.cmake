@@ -51,6 +51,7 @@ nori_sources(
     qconv_pack.c
     qconv_run.c
     qlines.c
+    qmatmul_both.c
     qpack.c
     recurrent_pack.c
     sproduct.c
