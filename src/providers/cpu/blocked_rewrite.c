@@ -6,6 +6,7 @@
  * is made from its twin by one Unblock right behind it. */
 #include "ops/resolve.h"
 #include "providers/cpu/blocked_rules.h"
+#include "providers/cpu/lastc.h"
 
 /* ---- making nodes ---- */
 
@@ -146,6 +147,7 @@ nori_status nori__cpu_rewrite(nori__ir *ir, nori_error *err)
     NORI__TRY(nori__cpu_half_islands(ir, err));
     NORI__TRY(nori__cpu_fuse_patterns(ir, err)); /* activations are seen as one */
     NORI__TRY(nori__cpu_integers(ir, err));
+    NORI__TRY(nori__cpu_lastc(ir, err));
     NORI__TRY(nori__cpu_fuse(ir, err));
     NORI__TRY(nori__infer_graph(ir, err)); /* a joined node's output is its last one's */
     return nori__cpu_block(ir, err);

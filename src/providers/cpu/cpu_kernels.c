@@ -2,6 +2,7 @@
 #include "providers/cpu/blocked.h"
 #include "providers/cpu/integers.h"
 #include "providers/cpu/joined.h"
+#include "providers/cpu/lastc.h"
 
 /* Nodes with float inputs 0 and 1 (as far as they are there). */
 static bool floats(const nori__node *node)
@@ -115,6 +116,7 @@ const nori__kernel *nori__cpu_kernel(const nori__node *node)
     const nori__kernel *own = nori__blocked_kernel(node);
     own = own ? own : nori__integer_kernel(node);
     own = own ? own : nori__joined_kernel(node);
+    own = own ? own : nori__lastc_kernel(node);
     if (own) {
         return own;
     }

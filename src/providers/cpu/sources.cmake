@@ -46,6 +46,10 @@ nori_sources(
     integers_products.c
     integers_table.c
     joined_ops.c
+    lastc_conv.c
+    lastc_ops.c
+    lastc_pool.c
+    lastc_rewrite.c
     patches.c
     product.c
     qconv_pack.c
