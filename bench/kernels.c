@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bench.h"
 #include "peak.h"
 #include "providers/cpu/blocked.h"
 
@@ -82,7 +83,7 @@ static double measure_peak(void)
     return flop / (double)(nori__cpu_ns() - start);
 }
 
-static nori_tensor *random_tensor(nori_type type, int rank, const int64_t *dims)
+nori_tensor *bench_tensor(nori_type type, int rank, const int64_t *dims)
 {
     nori_tensor *t = NULL;
     uint32_t seed = 1;
@@ -99,6 +100,45 @@ static nori_tensor *random_tensor(nori_type type, int rank, const int64_t *dims)
         }
     }
     return t;
+}
+
+bool bench_node(const char *name, nori__node *node, const nori_tensor *const *in, uint32_t n_in,
+                nori_tensor *y, double flop)
+{
+    const nori__kernel *k = node->op ? nori__cpu_kernel(node) : NULL;
+    void *state = NULL;
+    size_t bytes = 0;
+    nori_error err = {0};
+    bool ok = k && (!k->prepare || k->prepare(node, &nori__malloc, &state, &bytes, &err) == NORI_OK);
+    if (ok) {
+        nori_call call = {.node = node, .n_in = n_in, .n_out = 1, .in = in, .out = &y,
+                          .allocator = &nori__malloc, .threads = 1, .err = &err};
+        call.work_size = k->workspace ? k->workspace(state, &call) : 0;
+        call.work = nori__alloc(&nori__malloc, call.work_size);
+        double best = 0, peak = 0;
+        for (int pass = 0; ok && pass < PASSES; pass++) {
+            double now = measure_peak();
+            peak = now > peak ? now : peak;
+            uint64_t start = nori__cpu_ns(), spent = 0;
+            int rounds = 0;
+            for (; ok && spent < 20000000; rounds++) {
+                ok = k->run(state, &call) == NORI_OK;
+                spent = nori__cpu_ns() - start;
+            }
+            double rate = flop * rounds / (double)spent;
+            best = rate > best ? rate : best;
+        }
+        printf("%-28s %8.1f GFLOP/s %8.3f ms %6.1f %% of %.1f\n", name, best,
+               flop / best * 1e-6, 100 * best / peak, peak);
+        fflush(stdout);
+        nori__release(&nori__malloc, call.work, call.work_size);
+        if (k->release) {
+            k->release(state, &nori__malloc);
+        }
+    } else {
+        printf("%-28s no kernel\n", name);
+    }
+    return ok || err.status == NORI_OK;
 }
 
 /* One layer as a node in memory; prints its line. */
@@ -118,11 +158,11 @@ static bool run_layer(const layer *l)
     int64_t x_dims[5] = {l->x[0], (l->x[1] + block - 1) / block, l->x[2], l->x[3], block};
     int64_t y_dims[5] = {out[0], (out[1] + block - 1) / block, out[2], out[3], block};
     bool planes = blocked && l->x[1] <= 4; /* as the first layer of a network reads its picture */
-    nori_tensor *x = blocked && !planes ? random_tensor(l->type, 5, x_dims)
-                                        : random_tensor(l->type, rank, l->x);
-    nori_tensor *w = random_tensor(l->type == NORI_UINT8 ? NORI_INT8 : l->type, rank, l->w);
-    nori_tensor *y = blocked ? random_tensor(NORI_FLOAT, 5, y_dims)
-                             : random_tensor(l->type == NORI_FLOAT ? NORI_FLOAT : NORI_INT32, rank,
+    nori_tensor *x = blocked && !planes ? bench_tensor(l->type, 5, x_dims)
+                                        : bench_tensor(l->type, rank, l->x);
+    nori_tensor *w = bench_tensor(l->type == NORI_UINT8 ? NORI_INT8 : l->type, rank, l->w);
+    nori_tensor *y = blocked ? bench_tensor(NORI_FLOAT, 5, y_dims)
+                             : bench_tensor(l->type == NORI_FLOAT ? NORI_FLOAT : NORI_INT32, rank,
                                              out);
     int64_t pads[4] = {l->pad, l->pad, l->pad, l->pad}, strides[2] = {l->stride, l->stride};
     nori__attr attrs[3] = {{.name = "pads", .kind = NORI__ATTR_INTS, .count = 4, .v.ints = pads},
@@ -146,44 +186,21 @@ static bool run_layer(const layer *l)
                                      : nori__op_find("", l->op), .inputs = in,
                        .outputs = made, .input_count = 2, .output_count = 1, .attrs = attrs,
                        .attr_count = conv ? 3 : 0};
-    const nori__kernel *k = node.op ? nori__cpu_kernel(&node) : NULL;
-    void *state = NULL;
-    size_t bytes = 0;
-    nori_error err = {0};
-    bool ok = k && (!k->prepare || k->prepare(&node, &nori__malloc, &state, &bytes, &err) == NORI_OK);
-    if (ok) {
-        const nori_tensor *ins[2] = {x, w};
-        nori_call call = {.node = &node, .n_in = 2, .n_out = 1, .in = ins, .out = &y,
-                          .allocator = &nori__malloc, .threads = 1, .err = &err};
-        call.work_size = k->workspace ? k->workspace(state, &call) : 0;
-        call.work = nori__alloc(&nori__malloc, call.work_size);
-        double best = 0, peak = 0;
-        for (int pass = 0; ok && pass < PASSES; pass++) {
-            double now = measure_peak();
-            peak = now > peak ? now : peak;
-            uint64_t start = nori__cpu_ns(), spent = 0;
-            int rounds = 0;
-            for (; ok && spent < 20000000; rounds++) {
-                ok = k->run(state, &call) == NORI_OK;
-                spent = nori__cpu_ns() - start;
-            }
-            double rate = flop * rounds / (double)spent;
-            best = rate > best ? rate : best;
-        }
-        printf("%-28s %8.1f GFLOP/s %8.3f ms %6.1f %% of %.1f\n", l->name, best,
-               flop / best * 1e-6, 100 * best / peak, peak);
-        fflush(stdout);
-        nori__release(&nori__malloc, call.work, call.work_size);
-        if (k->release) {
-            k->release(state, &nori__malloc);
-        }
-    } else {
-        printf("%-28s no kernel\n", l->name);
-    }
+    const nori_tensor *ins[2] = {x, w};
+    bool ok = bench_node(l->name, &node, ins, 2, y, flop);
     nori_tensor_free(x);
     nori_tensor_free(w);
     nori_tensor_free(y);
-    return ok || err.status == NORI_OK;
+    return ok;
+}
+
+bool bench_wanted(const char *name, int argc, char **argv)
+{
+    bool wanted = argc < 2;
+    for (int a = 1; a < argc; a++) {
+        wanted = wanted || strstr(name, argv[a]);
+    }
+    return wanted;
 }
 
 int main(int argc, char **argv)
@@ -191,11 +208,8 @@ int main(int argc, char **argv)
     bool ok = true;
     printf("%s, level %s\n", nori__cpu_name(), nori__cpu_level_name(nori__cpu_level_get()));
     for (size_t i = 0; i < NORI__COUNT(layers); i++) {
-        bool wanted = argc < 2;
-        for (int a = 1; a < argc; a++) {
-            wanted = wanted || strstr(layers[i].name, argv[a]);
-        }
-        ok = (!wanted || run_layer(&layers[i])) && ok;
+        ok = (!bench_wanted(layers[i].name, argc, argv) || run_layer(&layers[i])) && ok;
     }
+    ok = bench_int8(argc, argv) && ok;
     return ok ? 0 : 1;
 }

@@ -66,7 +66,7 @@ static bool qconv_plan(const qconv_state *s, const nori_call *call, nori__qconv_
     }
     r->flip = call->in[0]->type == NORI_INT8 ? 128 : 0;
     r->finish.form = s->linear ? NORI__U8_BYTES : NORI__U8_SUMS;
-    return nori__qconv_plan(r, &w, bytes);
+    return nori__qconv_plan(r, &w, nori__cpu_threads(call), bytes);
 }
 
 static size_t qconv_workspace(const void *state, const nori_call *call)

@@ -119,7 +119,7 @@ static nori_status conv_plan(const nori__qconv *s, nori_call *call, nori__qconv_
     r->s = s;
     r->x_last = r->y_last = true;
     r->finish.form = NORI__U8_BYTES;
-    return nori__qconv_plan(r, &w, bytes) && nori__qconv_fits(s, call)
+    return nori__qconv_plan(r, &w, nori__cpu_threads(call), bytes) && nori__qconv_fits(s, call)
                ? NORI_OK
                : nori__fail(call->err, NORI_ERROR_INTERNAL,
                             "this convolution should have stayed in planes");

@@ -37,9 +37,13 @@ typedef struct nori__qconv_run {
     /* scratch */
     bool copied;              /* the input is copied: pads, signs, odd sizes, or it is planes */
     size_t copy_bytes, y_bytes, array_bytes, offset_bytes;
+    size_t zero_bytes, patch_bytes, deep_bytes; /* depthwise without a copy: a row, a thread's, all */
 } nori__qconv_run;
+/* Bytes that kernels may read behind the last pixel of what is copied for them. */
+#define NORI__QCONV_SLACK 64
 /* Sizes from shapes as the plain operator has them; false: not a form this takes. */
-bool nori__qconv_plan(nori__qconv_run *r, const nori__ref_conv_work *w, size_t *bytes);
+bool nori__qconv_plan(nori__qconv_run *r, const nori__ref_conv_work *w, int threads,
+                      size_t *bytes);
 /* work begins with starts, scales and shifts of channels, s->wide of each; the caller fills in scales
  * and shifts where the form has them. */
 static inline float *nori__qconv_array(const nori__qconv_run *r, void *work, int which)
@@ -56,6 +60,11 @@ static inline size_t nori__qconv_at(const nori__qconv *s, size_t channel)
  * Gives the bias or NULL. */
 bool nori__qconv_fits(const nori__qconv *s, const nori_call *call);
 const int32_t *nori__qconv_linear(nori__qconv_run *r, const nori_call *call, void *work);
+/* Row h of a depthwise result to y, from the picture x, the last of the input or not; zero: deep_bytes of
+ * scratch, of which the first zero_bytes are zero points (qconv_deep.c). */
+bool nori__qconv_deep_plan(nori__qconv_run *r, int threads);
+void nori__qconv_deep_row(const nori__qconv_run *r, const uint8_t *x, size_t h, bool last, char *y,
+                          char *zero, int thread);
 void nori__qconv_go(nori_call *call, nori__qconv_run *r, const int32_t *bias, void *work);
 
 #endif

@@ -5,12 +5,11 @@
  * gathered. Zero points are taken off by what sums start from. */
 #include "providers/cpu/qconv.h"
 
-/* Bytes that kernels may read behind the last pixel. */
-#define SLACK 64
 /* Pixels a unit of turning a result into planes. */
 #define TURN 256
 
-bool nori__qconv_plan(nori__qconv_run *r, const nori__ref_conv_work *w, size_t *bytes)
+bool nori__qconv_plan(nori__qconv_run *r, const nori__ref_conv_work *w, int threads,
+                      size_t *bytes)
 {
     const nori__qconv *s = r->s;
     if ((size_t)w->made != s->made || (size_t)w->group != s->group ||
@@ -24,8 +23,10 @@ bool nori__qconv_plan(nori__qconv_run *r, const nori__ref_conv_work *w, size_t *
     r->batch = (size_t)w->batch;
     r->channels = (size_t)w->channels;
     /* What a term reads past its bytes must be there. */
-    bool whole = s->deep ? r->channels % nori__kernels_get()->u8_deep == 0 : s->w.bytes % 4 == 0;
-    r->copied = g->copied || !r->x_last || r->flip || !whole;
+    bool straight = s->deep ? nori__qconv_deep_plan(r, threads)
+                            : !g->copied && s->w.bytes % 4 == 0;
+    r->copied = !straight || !r->x_last || r->flip;
+    r->deep_bytes = s->deep && !r->copied ? r->deep_bytes : 0;
     size_t terms = s->deep ? s->taps : s->w.terms;
     size_t element = r->finish.form == NORI__U8_BYTES ? 1 : sizeof(int32_t);
     size_t copy = 0, made = 0;
@@ -34,11 +35,11 @@ bool nori__qconv_plan(nori__qconv_run *r, const nori__ref_conv_work *w, size_t *
         copy > SIZE_MAX / 4 || made > SIZE_MAX / 4) {
         return false;
     }
-    r->copy_bytes = r->copied ? nori__cpu_round(copy + SLACK) : 0;
+    r->copy_bytes = r->copied ? nori__cpu_round(copy + NORI__QCONV_SLACK) : 0;
     r->y_bytes = nori__cpu_round(made);
     r->array_bytes = nori__cpu_round(s->wide * sizeof(int32_t));
     r->offset_bytes = nori__cpu_round(terms * sizeof(int64_t));
-    *bytes = r->copy_bytes + r->y_bytes + 3 * r->array_bytes + r->offset_bytes;
+    *bytes = r->copy_bytes + r->y_bytes + 3 * r->array_bytes + r->offset_bytes + r->deep_bytes;
     return true;
 }
 
@@ -83,6 +84,8 @@ typedef struct qconv_job {
     char *y;             /* an image, channels last */
     char *planes;        /* what y is turned into */
     const int64_t *offset;
+    char *zero;          /* depthwise without a copy: its scratch */
+    bool last;           /* the last image */
 } qconv_job;
 
 static void copy_pixels(const qconv_job *job, size_t row, uint8_t *to)
@@ -135,9 +138,13 @@ static void deep_units(void *user, int64_t begin, int64_t end, int thread)
     const nori__qconv_run *r = job->r;
     const nori__patches *g = &r->g;
     size_t element = r->finish.form == NORI__U8_BYTES ? 1 : sizeof(int32_t);
-    (void)thread;
     for (int64_t u = begin; u < end; u++) {
         size_t h = (size_t)u % g->out[1], d = (size_t)u / g->out[1];
+        if (!r->copied) {
+            nori__qconv_deep_row(r, job->from, h, job->last,
+                                 job->y + h * g->out[2] * r->s->made * element, job->zero, thread);
+            continue;
+        }
         size_t at = (d * g->stride[0] * g->padded[1] + h * g->stride[1]) * g->padded[2];
         job->kern->u8_depthwise(g->out[2], r->s->taps, job->offset, job->from + at * r->channels,
                                 g->stride[2] * r->channels, r->s->weights,
@@ -219,7 +226,8 @@ void nori__qconv_go(nori_call *call, nori__qconv_run *r, const int32_t *bias, vo
     int64_t *offset = (int64_t *)(void *)(at + 3 * r->array_bytes);
     char *turned = at + 3 * r->array_bytes + r->offset_bytes;
     qconv_job job = {.r = r, .kern = nori__kernels_get(), .offset = offset,
-                     .copy = (uint8_t *)turned + r->y_bytes};
+                     .copy = (uint8_t *)turned + r->y_bytes,
+                     .zero = turned + r->y_bytes + r->copy_bytes};
     if (s->deep) {
         for (size_t c = 0; c < s->wide; c++) {
             uint32_t b = bias && c < s->made ? (uint32_t)bias[c] : 0;
@@ -229,8 +237,9 @@ void nori__qconv_go(nori_call *call, nori__qconv_run *r, const int32_t *bias, vo
         nori__qlines_start(&s->w, bias, r->x_zero, start);
     }
     term_offsets(r, offset);
+    memset(job.zero, r->x_zero, r->deep_bytes > 0 ? r->zero_bytes : 0);
     if (r->copied) {
-        memset(job.copy + r->copy_bytes - SLACK, 0, SLACK);
+        memset(job.copy + r->copy_bytes - NORI__QCONV_SLACK, 0, NORI__QCONV_SLACK);
     }
     r->finish.start = start;
     r->finish.channels = s->made;
@@ -238,6 +247,7 @@ void nori__qconv_go(nori_call *call, nori__qconv_run *r, const int32_t *bias, vo
     size_t element = r->finish.form == NORI__U8_BYTES ? 1 : sizeof(int32_t);
     for (size_t b = 0; b < r->batch; b++) {
         job.x = r->x + b * x_image;
+        job.last = b + 1 == r->batch;
         job.planes = (char *)r->y + b * y_image * element;
         job.y = r->y_last ? job.planes : turned;
         image(call, r, &job);

@@ -52,6 +52,7 @@ nori_sources(
     lastc_rewrite.c
     patches.c
     product.c
+    qconv_deep.c
     qconv_pack.c
     qconv_run.c
     qlines.c
