@@ -42,13 +42,13 @@ static double got_at(const nori__u8_finish *f, const void *y, size_t at)
 }
 
 typedef struct finish_data {
-    int32_t start[64];
-    float scale[64], shift[64];
+    int32_t start[128];
+    float scale[128], shift[128];
 } finish_data;
 
 static nori__u8_finish finish_of(finish_data *d, size_t form)
 {
-    for (size_t c = 0; c < 64; c++) {
+    for (size_t c = 0; c < 128; c++) {
         d->start[c] = byte() * 1000 - 100000;
         d->scale[c] = (float)(next() + 1.5) / 4096;
         d->shift[c] = (float)next();
@@ -150,56 +150,79 @@ static void tiles(void **state)
 
 /* ---- depthwise ---- */
 
+/* kind 0: any values; 1: the largest. narrow: weights of 8 bits in fours, else of 9 bits in pairs. */
+static void one_depthwise(const nori__kernels *k, size_t n, size_t taps, size_t kind, bool narrow)
+{
+    size_t deep = narrow ? k->u8_deep4 : k->u8_deep, lines = 1 + taps % 4, few = narrow ? 4 : 2;
+    const uint8_t *order = narrow ? k->u8_deep4_order : k->u8_deep_order;
+    size_t wide = (n + deep - 1) / deep * deep, groups = (taps + few - 1) / few, step = n + 2;
+    int64_t offset[10];
+    int32_t plain[72][10];
+    for (size_t t = 0; t < taps; t++) {
+        offset[t] = (int64_t)(t * 7 % taps * 5);
+    }
+    size_t bytes = (taps - 1) * 5 + (lines - 1) * step + (narrow ? n : wide);
+    uint8_t *x = malloc(bytes);
+    int16_t *w = calloc(wide * groups * few, sizeof(*w));
+    assert_true(x && w);
+    for (size_t b = 0; b < bytes; b++) {
+        x[b] = (uint8_t)(kind == 1 ? 255 : byte());
+    }
+    for (size_t c = 0; c < wide; c++) {
+        size_t channel = c / deep * deep + order[c % deep];
+        for (size_t t = 0; channel < n && t < taps; t++) {
+            int32_t v = narrow ? byte() - 128 : byte() * 2 - 255;
+            size_t at = (c / deep * groups * deep + t / few * deep + c % deep) * few + t % few;
+            v = kind == 1 ? (narrow ? -128 : -255) : v;
+            plain[channel][t] = v;
+            if (narrow) {
+                ((int8_t *)w)[at] = (int8_t)v;
+            } else {
+                w[at] = (int16_t)v;
+            }
+        }
+    }
+    for (size_t form = 0; form < 5; form++) {
+        finish_data data;
+        nori__u8_finish f = finish_of(&data, form);
+        f.channels = n;
+        size_t ldy = n + 1, size = f.form == NORI__U8_BYTES ? 1 : 4;
+        buffer y = take(lines * ldy * size, 4);
+        memset(y.p, 0x33, y.bytes);
+        if (narrow) {
+            k->u8_depthwise4(lines, taps, offset, x, step, (int8_t *)w, y.p, ldy, &f);
+        } else {
+            k->u8_depthwise(lines, taps, offset, x, step, w, y.p, ldy, &f);
+        }
+        for (size_t o = 0; o < lines * ldy; o++) {
+            size_t c = o % ldy, l = o / ldy;
+            if (c >= n) {
+                assert_int_equal(((uint8_t *)y.p)[o * size], 0x33);
+                continue;
+            }
+            int64_t sum = f.start[c];
+            for (size_t t = 0; t < taps; t++) {
+                sum += x[l * step + (size_t)offset[t] + c] * plain[c][t];
+            }
+            assert_true(got_at(&f, y.p, o) == finished(&f, sum, c));
+        }
+        give(&y);
+    }
+    free(x);
+    free(w);
+}
+
 static void depthwise(void **state)
 {
     (void)state;
-    static const size_t channels[] = {1, 7, 16, 17, 32, 33, 48};
+    static const size_t channels[] = {1, 7, 16, 17, 32, 33, 48, 64, 72};
     EACH_LEVEL(k) {
         for (size_t i = 0; i < NORI__COUNT(channels); i++) {
-            for (size_t taps = 1; taps <= 10; taps += 1 + taps / 5) {
-                size_t n = channels[i], deep = k->u8_deep, lines = 1 + taps % 4;
-                size_t wide = (n + deep - 1) / deep * deep, pairs = (taps + 1) / 2, step = n + 2;
-                int64_t offset[10];
-                for (size_t t = 0; t < taps; t++) {
-                    offset[t] = (int64_t)(t * 7 % taps * 5);
+            for (size_t taps = 1; taps <= 10; taps++) {
+                one_depthwise(k, channels[i], taps, i % 2, false);
+                if (k->u8_depthwise4) {
+                    one_depthwise(k, channels[i], taps, i % 2, true);
                 }
-                size_t bytes = (size_t)(taps - 1) * 5 + (lines - 1) * step + wide;
-                uint8_t *x = malloc(bytes);
-                int16_t *w = calloc(wide * pairs * 2, sizeof(*w)), plain[48][10];
-                assert_true(x && w);
-                for (size_t b = 0; b < bytes; b++) {
-                    x[b] = (uint8_t)(i == 2 ? 255 : byte());
-                }
-                for (size_t c = 0; c < wide; c++) {
-                    size_t at = c / deep * deep + k->u8_deep_order[c % deep];
-                    for (size_t t = 0; at < n && t < taps; t++) { /* nine bits */
-                        plain[at][t] = (int16_t)(i == 2 ? -255 : byte() * 2 - 255);
-                        w[(c / deep * pairs * deep + t / 2 * deep + c % deep) * 2 + t % 2] =
-                            plain[at][t];
-                    }
-                }
-                finish_data data;
-                nori__u8_finish f = finish_of(&data, (i + taps) % 5);
-                f.channels = n;
-                size_t ldy = n + 1, size = f.form == NORI__U8_BYTES ? 1 : 4;
-                buffer y = take(lines * ldy * size, 4);
-                memset(y.p, 0x33, y.bytes);
-                k->u8_depthwise(lines, taps, offset, x, step, w, y.p, ldy, &f);
-                for (size_t o = 0; o < lines * ldy; o++) {
-                    size_t c = o % ldy, l = o / ldy;
-                    if (c >= n) {
-                        assert_int_equal(((uint8_t *)y.p)[o * size], 0x33);
-                        continue;
-                    }
-                    int64_t sum = f.start[c];
-                    for (size_t t = 0; t < taps; t++) {
-                        sum += x[l * step + (size_t)offset[t] + c] * plain[c][t];
-                    }
-                    assert_true(got_at(&f, y.p, o) == finished(&f, sum, c));
-                }
-                give(&y);
-                free(x);
-                free(w);
             }
         }
     }

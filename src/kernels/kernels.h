@@ -189,6 +189,13 @@ typedef struct nori__kernels {
     void (*u8_depthwise)(size_t lines, size_t taps, const int64_t *offset, const uint8_t *x,
                          size_t step, const int16_t *w, void *y, size_t ldy,
                          const nori__u8_finish *finish);
+    /* The same for weights of 8 bits, NULL where a level has no better: blocks of u8_deep4 channels,
+     * [blocks][ceil(taps / 4)][u8_deep4][4]; u8_deep4_order as above. x needs no slack. */
+    size_t u8_deep4;
+    const uint8_t *u8_deep4_order;
+    void (*u8_depthwise4)(size_t lines, size_t taps, const int64_t *offset, const uint8_t *x,
+                          size_t step, const int8_t *w, void *y, size_t ldy,
+                          const nori__u8_finish *finish);
 
     /* ---- bytes as numbers (base_quant.c); the same bits at every level ---- */
     void (*x8_table)(size_t n, const uint8_t *x, const uint8_t *table, uint8_t *y); /* y may be x */

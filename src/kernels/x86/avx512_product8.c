@@ -165,6 +165,101 @@ static void u8_depthwise(size_t lines, size_t taps, const int64_t *offset, const
     }
 }
 
+/* ---- depthwise, weights of 8 bits ---- */
+
+#define DEEP4 64
+
+/* Four taps woven into quads of one channel: vector k holds channels 16 l + 4 k to 16 l + 4 k + 3 in its
+ * 128 bits number l. Packing results to bytes undoes that. */
+#define LANE(l, k) 16 * (l) + 4 * (k), 16 * (l) + 4 * (k) + 1, 16 * (l) + 4 * (k) + 2, 16 * (l) + 4 * (k) + 3
+#define VECTOR(k) LANE(0, k), LANE(1, k), LANE(2, k), LANE(3, k)
+static const uint8_t order4[DEEP4] = {VECTOR(0), VECTOR(1), VECTOR(2), VECTOR(3)};
+
+/* Parts of 128 bits: out[k] has part k of each of in. Its own inverse. */
+ALWAYS void turn_parts(const __m512i *in, __m512i *out)
+{
+    __m512i a = _mm512_shuffle_i32x4(in[0], in[1], 0x88), b = _mm512_shuffle_i32x4(in[0], in[1], 0xdd);
+    __m512i c = _mm512_shuffle_i32x4(in[2], in[3], 0x88), d = _mm512_shuffle_i32x4(in[2], in[3], 0xdd);
+    out[0] = _mm512_shuffle_i32x4(a, c, 0x88);
+    out[1] = _mm512_shuffle_i32x4(b, d, 0x88);
+    out[2] = _mm512_shuffle_i32x4(a, c, 0xdd);
+    out[3] = _mm512_shuffle_i32x4(b, d, 0xdd);
+}
+
+/* A block's n values of a channel each, in the order of the sums. */
+ALWAYS void load_parts(const void *p, __m512i *out)
+{
+    __m512i in[4];
+    for (size_t i = 0; i < 4; i++) {
+        in[i] = _mm512_loadu_si512((const char *)p + 64 * i);
+    }
+    turn_parts(in, out);
+}
+
+/* Sums to bytes where these take the whole range: packing limits them. */
+ALWAYS void put_bytes(const __m512i *s, const __m512i *scale, __mmask64 m, uint8_t *y,
+                      const nori__u8_finish *f)
+{
+    __m512i r[4];
+    for (size_t k = 0; k < 4; k++) {
+        __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(s[k]), _mm512_castsi512_ps(scale[k]));
+        v = _mm512_min_ps(_mm512_set1_ps(f->high), v); /* NaN stays, and becomes the lowest */
+        r[k] = _mm512_add_epi32(_mm512_cvtps_epi32(v), _mm512_set1_epi32(f->zero));
+    }
+    r[0] = _mm512_packs_epi32(r[0], r[1]);
+    r[2] = _mm512_packs_epi32(r[2], r[3]);
+    _mm512_mask_storeu_epi8(y, m, _mm512_packus_epi16(r[0], r[2]));
+}
+
+static void u8_depthwise4(size_t lines, size_t taps, const int64_t *offset, const uint8_t *x,
+                          size_t step, const int8_t *w, void *y, size_t ldy,
+                          const nori__u8_finish *f)
+{
+    size_t quads = (taps + 3) / 4;
+    bool whole = f->form == NORI__U8_BYTES && f->low == -(float)f->zero &&
+                 f->high == 255.0f - (float)f->zero;
+    for (size_t c = 0; c < f->channels; c += DEEP4, w += quads * DEEP4 * 4) {
+        size_t n = f->channels - c < DEEP4 ? f->channels - c : DEEP4;
+        __mmask64 m = n < DEEP4 ? ((__mmask64)1 << n) - 1 : ~(__mmask64)0;
+        __m512i start[4], scale[4];
+        load_parts(f->start + c, start);
+        if (whole) {
+            load_parts(f->scale + c, scale);
+        }
+        for (size_t i = 0; i < lines; i++) {
+            const uint8_t *p = x + i * step + c;
+            __m512i s[4] = {start[0], start[1], start[2], start[3]};
+            for (size_t q = 0; q < quads; q++) {
+                const int8_t *v = w + q * DEEP4 * 4;
+                size_t t = 4 * q, left = taps - t;
+                __m512i t0 = _mm512_maskz_loadu_epi8(m, p + offset[t]);
+                __m512i t1 = left > 1 ? _mm512_maskz_loadu_epi8(m, p + offset[t + 1]) : t0;
+                __m512i t2 = left > 2 ? _mm512_maskz_loadu_epi8(m, p + offset[t + 2]) : t0;
+                __m512i t3 = left > 3 ? _mm512_maskz_loadu_epi8(m, p + offset[t + 3]) : t0;
+                __m512i low01 = _mm512_unpacklo_epi8(t0, t1), high01 = _mm512_unpackhi_epi8(t0, t1);
+                __m512i low23 = _mm512_unpacklo_epi8(t2, t3), high23 = _mm512_unpackhi_epi8(t2, t3);
+                s[0] = _mm512_dpbusd_epi32(s[0], _mm512_unpacklo_epi16(low01, low23),
+                                           _mm512_loadu_si512(v));
+                s[1] = _mm512_dpbusd_epi32(s[1], _mm512_unpackhi_epi16(low01, low23),
+                                           _mm512_loadu_si512(v + 64));
+                s[2] = _mm512_dpbusd_epi32(s[2], _mm512_unpacklo_epi16(high01, high23),
+                                           _mm512_loadu_si512(v + 128));
+                s[3] = _mm512_dpbusd_epi32(s[3], _mm512_unpackhi_epi16(high01, high23),
+                                           _mm512_loadu_si512(v + 192));
+            }
+            if (whole) {
+                put_bytes(s, scale, m, (uint8_t *)y + i * ldy + c, f);
+                continue;
+            }
+            __m512i r[4];
+            turn_parts(s, r);
+            for (size_t k = 0; k < 4 && k * N < n; k++) {
+                put(r[k], c + k * N, i, y, ldy, f);
+            }
+        }
+    }
+}
+
 void nori__avx512_product8(nori__kernels *k)
 {
     k->u8_lines = LINES;
@@ -174,4 +269,7 @@ void nori__avx512_product8(nori__kernels *k)
     k->u8_deep = DEEP;
     k->u8_deep_order = order;
     k->u8_depthwise = u8_depthwise;
+    k->u8_deep4 = DEEP4;
+    k->u8_deep4_order = order4;
+    k->u8_depthwise4 = u8_depthwise4;
 }

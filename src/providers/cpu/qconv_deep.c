@@ -50,8 +50,7 @@ static void side_pixel(const deep_row *d, size_t w)
             memcpy(to, d->x + ((size_t)i * g->in[2] + (size_t)j) * r->channels, r->channels);
         }
     }
-    nori__kernels_get()->u8_depthwise(1, r->s->taps, d->place, d->patch, 0, r->s->weights,
-                                      d->y + w * r->s->made * d->element, r->s->made, &r->finish);
+    nori__qconv_deep_pixels(r, 1, d->place, d->patch, 0, d->y + w * r->s->made * d->element);
 }
 
 /* Columns [*first, *end) lie over the picture with the whole kernel. */
@@ -95,10 +94,9 @@ void nori__qconv_deep_row(const nori__qconv_run *r, const uint8_t *x, size_t h, 
         side_pixel(&d, w);
     }
     if (end > first) {
-        kern->u8_depthwise(end - first, taps, d.offset,
-                           x + (first * g->stride[2] - g->pad[2]) * r->channels,
-                           g->stride[2] * r->channels, r->s->weights,
-                           y + first * r->s->made * d.element, r->s->made, &r->finish);
+        nori__qconv_deep_pixels(r, end - first, d.offset,
+                                x + (first * g->stride[2] - g->pad[2]) * r->channels,
+                                g->stride[2] * r->channels, y + first * r->s->made * d.element);
     }
     for (size_t w = end; w < g->out[2]; w++) {
         side_pixel(&d, w);

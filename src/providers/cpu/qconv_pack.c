@@ -34,14 +34,36 @@ static nori_status make_blocks(nori__qconv *s, const nori_tensor *w, const nori_
     return status;
 }
 
+/* Weight t of channel c of a depthwise convolution, its zero point taken off. */
+static int64_t deep_weight(const nori__qconv *s, const nori_tensor *w, const nori_tensor *zero,
+                           size_t c, size_t t)
+{
+    int64_t z = zero ? nori__tensor_get_i64(zero, zero->count == 1 ? 0 : (int64_t)c) : 0;
+    return nori__tensor_get_i64(w, (int64_t)(c * s->taps + t)) - z;
+}
+
+static bool fits_8bit(const nori__qconv *s, const nori_tensor *w, const nori_tensor *zero)
+{
+    for (size_t i = 0; i < s->made * s->taps; i++) {
+        int64_t v = deep_weight(s, w, zero, i / s->taps, i % s->taps);
+        if (v < -128 || v > 127) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static nori_status make_deep(nori__qconv *s, const nori_tensor *w, const nori_tensor *zero,
                              const nori_allocator *a, nori_error *err)
 {
     const nori__kernels *kern = nori__kernels_get();
-    size_t deep = kern->u8_deep, pairs = (s->taps + 1) / 2, blocks = (s->made + deep - 1) / deep;
+    s->narrow = kern->u8_depthwise4 && fits_8bit(s, w, zero);
+    size_t deep = s->narrow ? kern->u8_deep4 : kern->u8_deep, few = s->narrow ? 4 : 2;
+    const uint8_t *order = s->narrow ? kern->u8_deep4_order : kern->u8_deep_order;
+    size_t groups = (s->taps + few - 1) / few, blocks = (s->made + deep - 1) / deep;
     s->wide = blocks * deep;
     s->sums_bytes = s->wide * sizeof(*s->sums);
-    if (!nori__mul_size(s->wide, pairs * 2 * sizeof(*s->weights), &s->weights_bytes)) {
+    if (!nori__mul_size(s->wide, groups * 4, &s->weights_bytes)) { /* two of 16 bits, four of 8 */
         return nori__no_memory(err);
     }
     s->weights = nori__alloc_zero(a, s->weights_bytes);
@@ -50,14 +72,16 @@ static nori_status make_deep(nori__qconv *s, const nori_tensor *w, const nori_te
         return nori__no_memory(err);
     }
     for (size_t i = 0; i < s->wide; i++) {
-        size_t c = i / deep * deep + kern->u8_deep_order[i % deep];
-        int16_t *to = s->weights + (i / deep * pairs * deep + i % deep) * 2;
-        int64_t z = zero && c < s->made
-                        ? nori__tensor_get_i64(zero, zero->count == 1 ? 0 : (int64_t)c)
-                        : 0;
+        size_t c = i / deep * deep + order[i % deep];
+        size_t to = (i / deep * groups * deep + i % deep) * few;
         for (size_t t = 0; c < s->made && t < s->taps; t++) {
-            int64_t v = nori__tensor_get_i64(w, (int64_t)(c * s->taps + t)) - z;
-            to[t / 2 * deep * 2 + t % 2] = (int16_t)v;
+            int64_t v = deep_weight(s, w, zero, c, t);
+            size_t at = to + t / few * deep * few + t % few;
+            if (s->narrow) {
+                ((int8_t *)s->weights)[at] = (int8_t)v;
+            } else {
+                ((int16_t *)s->weights)[at] = (int16_t)v;
+            }
             s->sums[c] += (int32_t)v;
         }
     }

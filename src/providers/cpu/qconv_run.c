@@ -146,10 +146,9 @@ static void deep_units(void *user, int64_t begin, int64_t end, int thread)
             continue;
         }
         size_t at = (d * g->stride[0] * g->padded[1] + h * g->stride[1]) * g->padded[2];
-        job->kern->u8_depthwise(g->out[2], r->s->taps, job->offset, job->from + at * r->channels,
-                                g->stride[2] * r->channels, r->s->weights,
-                                job->y + (size_t)u * g->out[2] * r->s->made * element, r->s->made,
-                                &r->finish);
+        nori__qconv_deep_pixels(r, g->out[2], job->offset, job->from + at * r->channels,
+                                g->stride[2] * r->channels,
+                                job->y + (size_t)u * g->out[2] * r->s->made * element);
     }
 }
 
