@@ -42,6 +42,8 @@ extern const nori_allocator nori__malloc;
 /* NULL when out of memory. size 0 gives a valid pointer. Default alignment is 64 bytes. */
 void *nori__alloc(const nori_allocator *a, size_t size);
 void *nori__alloc_zero(const nori_allocator *a, size_t size);
+/* Zeros, aligned as a struct needs: what there are many of should not each fill cache lines. */
+void *nori__alloc_struct(const nori_allocator *a, size_t size);
 void nori__release(const nori_allocator *a, void *memory, size_t size); /* NULL is fine */
 
 /* Bump allocator freed as a whole. Not thread-safe. Memory is zeroed, aligned to 16. */

@@ -32,6 +32,9 @@ static void *malloc_alloc(void *user, size_t size, size_t align)
     if (size > PTRDIFF_MAX - align) { /* no object is larger */
         return NULL;
     }
+    if (align <= _Alignof(max_align_t)) {
+        return malloc(size);
+    }
     if (size >= HUGE_PAGE && align <= HUGE_PAGE) {
         return large_alloc(size);
     }
@@ -61,6 +64,15 @@ void *nori__alloc_zero(const nori_allocator *a, size_t size)
     return memory;
 }
 
+void *nori__alloc_struct(const nori_allocator *a, size_t size)
+{
+    void *memory = a->alloc(a->user, size ? size : 1, _Alignof(max_align_t));
+    if (memory) {
+        memset(memory, 0, size);
+    }
+    return memory;
+}
+
 void nori__release(const nori_allocator *a, void *memory, size_t size)
 {
     if (memory) {
@@ -74,11 +86,13 @@ typedef struct nori__arena_block {
     struct nori__arena_block *next;
     size_t size; /* of the whole allocation */
     size_t used; /* header included */
+    size_t clean; /* set to zero up to here: ahead of use, many small pieces at a time */
 } nori__arena_block;
 
 #define HEADER ((sizeof(nori__arena_block) + 15) & ~(size_t)15)
 #define FIRST_BLOCK ((size_t)4096)
-#define LARGEST_BLOCK ((size_t)1 << 20)
+#define CLEAN_AHEAD ((size_t)4096)
+#define LARGEST_BLOCK HUGE_PAGE /* a large graph is walked in few large pages */
 
 void nori__arena_init(nori__arena *arena, const nori_allocator *allocator)
 {
@@ -97,42 +111,58 @@ void nori__arena_free(nori__arena *arena)
     arena->total = 0;
 }
 
-void *nori__arena_alloc(nori__arena *arena, size_t size)
+/* A block with room for size bytes; it becomes the current one unless it is for them alone. */
+static nori__arena_block *add_block(nori__arena *arena, size_t size)
 {
-    size_t rounded;
-    if (!nori__add_size(size, 15, &rounded)) {
+    nori__arena_block *head = arena->head;
+    size_t want = head ? head->size * 2 : FIRST_BLOCK, least;
+    want = want > LARGEST_BLOCK ? LARGEST_BLOCK : want;
+    if (!nori__add_size(size, HEADER, &least)) {
         return NULL;
     }
-    rounded &= ~(size_t)15;
-    nori__arena_block *head = arena->head;
-    if (!head || head->size - head->used < rounded) {
-        size_t want = head ? head->size * 2 : FIRST_BLOCK;
-        want = want > LARGEST_BLOCK ? LARGEST_BLOCK : want;
-        size_t least;
-        if (!nori__add_size(rounded, HEADER, &least)) {
-            return NULL;
-        }
-        bool own = least > want / 2; /* large requests get a block behind the current one */
-        want = own ? least : want;
-        nori__arena_block *block = nori__alloc(arena->allocator, want);
+    bool own = least > want / 2; /* large requests get a block behind the current one */
+    want = own ? least : want;
+    nori__arena_block *block = nori__alloc(arena->allocator, want);
+    if (!block) {
+        return NULL;
+    }
+    *block = (nori__arena_block){.size = want, .used = HEADER, .clean = HEADER};
+    arena->total += want;
+    if (own && head) {
+        block->next = head->next;
+        head->next = block;
+    } else {
+        block->next = head;
+        arena->head = block;
+    }
+    return block;
+}
+
+/* align: a power of two, at most 16. */
+static void *take(nori__arena *arena, size_t size, size_t align)
+{
+    nori__arena_block *block = arena->head;
+    size_t at = block ? (block->used + align - 1) & ~(align - 1) : 0;
+    if (!block || at > block->size || block->size - at < size) {
+        block = add_block(arena, size);
         if (!block) {
             return NULL;
         }
-        *block = (nori__arena_block){.size = want, .used = HEADER};
-        arena->total += want;
-        if (own && head) {
-            block->next = head->next;
-            head->next = block;
-        } else {
-            block->next = head;
-            arena->head = block;
-        }
-        head = block;
+        at = block->used;
     }
-    void *memory = (char *)head + head->used;
-    head->used += rounded;
-    memset(memory, 0, rounded);
-    return memory;
+    block->used = at + size;
+    if (block->used > block->clean) {
+        size_t left = block->size - block->used;
+        size_t to = block->used + (left < CLEAN_AHEAD ? left : CLEAN_AHEAD);
+        memset((char *)block + block->clean, 0, to - block->clean);
+        block->clean = to;
+    }
+    return (char *)block + at;
+}
+
+void *nori__arena_alloc(nori__arena *arena, size_t size)
+{
+    return take(arena, size, 16);
 }
 
 void *nori__arena_array(nori__arena *arena, size_t count, size_t size)
@@ -144,7 +174,7 @@ void *nori__arena_array(nori__arena *arena, size_t count, size_t size)
 char *nori__arena_copy(nori__arena *arena, const char *bytes, size_t size)
 {
     size_t with_nul;
-    char *copy = nori__add_size(size, 1, &with_nul) ? nori__arena_alloc(arena, with_nul) : NULL;
+    char *copy = nori__add_size(size, 1, &with_nul) ? take(arena, with_nul, 1) : NULL;
     if (copy && size > 0) {
         memcpy(copy, bytes, size);
     }
@@ -162,7 +192,7 @@ char *nori__arena_printf(nori__arena *arena, const char *fmt, ...)
     va_start(args, fmt);
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, fmt, args);
-    char *text = n >= 0 ? nori__arena_alloc(arena, (size_t)n + 1) : NULL;
+    char *text = n >= 0 ? take(arena, (size_t)n + 1, 1) : NULL;
     if (text) {
         vsnprintf(text, (size_t)n + 1, fmt, again);
     }

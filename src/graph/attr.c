@@ -86,6 +86,7 @@ nori__graph *nori__node_subgraph(const nori__node *node, uint32_t *state)
 /* The attribute of that name, emptied, or a new one. */
 static nori__attr *writable(nori__node *node, const char *name)
 {
+    node->graph->ir->edits++;
     for (uint32_t i = 0; i < node->attr_count; i++) {
         if (nori__same(node->attrs[i].name, name)) {
             const char *kept = node->attrs[i].name;
@@ -93,9 +94,9 @@ static nori__attr *writable(nori__node *node, const char *name)
             return &node->attrs[i];
         }
     }
-    nori__arena *arena = &node->graph->ir->arena;
-    nori__attr *attrs = nori__arena_array(arena, (size_t)node->attr_count + 1, sizeof(*attrs));
-    char *copy = nori__arena_text(arena, name);
+    nori__ir *ir = node->graph->ir;
+    nori__attr *attrs = nori__arena_array(&ir->arena, (size_t)node->attr_count + 1, sizeof(*attrs));
+    const char *copy = nori__ir_text(ir, name, strlen(name));
     if (!attrs || !copy) {
         return NULL;
     }
@@ -171,6 +172,7 @@ bool nori__node_set_text(nori__node *node, const char *name, const char *value)
 
 void nori__node_drop_attr(nori__node *node, const char *name)
 {
+    node->graph->ir->edits++;
     for (uint32_t i = 0; i < node->attr_count; i++) {
         if (nori__same(node->attrs[i].name, name)) {
             node->attr_count--;

@@ -227,6 +227,21 @@ static nori_status fail_in_node(nori__builder *b, const nori__node *node, nori_s
     return status;
 }
 
+/* Text that many nodes share: one copy, and one pointer, of each of the last ones seen. */
+static nori_status common_text(nori__builder *b, nori__str s, const char *what, const char **text)
+{
+    size_t n = s.n;
+    size_t slot = n > 0 ? ((size_t)(uint8_t)s.p[0] * 5 + (uint8_t)s.p[n - 1] + n * 11) : 0;
+    const char **last = &b->common[slot % NORI__COUNT(b->common)];
+    if (*last && strncmp(*last, s.p, n) == 0 && !(*last)[n]) { /* the copy holds no NUL but its end */
+        *text = *last;
+        return NORI_OK;
+    }
+    NORI__TRY(nori__text_from_pb(b, s, what, text));
+    *last = n > 0 ? *text : NULL;
+    return NORI_OK;
+}
+
 /* The node with its outputs declared; inputs and attributes wait until all names are known. */
 static nori_status begin_node(nori__builder *b, nori__graph *g, const nori__pb_node *pb)
 {
@@ -236,15 +251,16 @@ static nori_status begin_node(nori__builder *b, nori__graph *g, const nori__pb_n
         return nori__fail(b->err, NORI_ERROR_LIMIT, "a node has more than 2^31 inputs, outputs "
                                                     "or attributes");
     }
-    nori__node *node = nori__arena_alloc(&ir->arena, sizeof(*node));
+    nori__node *node =
+        nori__node_make(ir, pb->inputs.count, pb->outputs.count, pb->attrs.count);
     if (!node) {
         return nori__no_memory(b->err);
     }
     node->pb = pb;
     NORI__TRY(nori__text_from_pb(b, pb->name, "a node name", &node->name));
-    NORI__TRY(nori__text_from_pb(b, pb->op_type, "an operator name", &node->op_type));
+    NORI__TRY(common_text(b, pb->op_type, "an operator name", &node->op_type));
     NORI__TRY(nori__text_from_pb(b, pb->overload, "an overload name", &node->overload));
-    NORI__TRY(nori__text_from_pb(b, pb->domain, "a domain", &node->domain));
+    NORI__TRY(common_text(b, pb->domain, "a domain", &node->domain));
     if (nori__same(node->domain, "ai.onnx")) {
         node->domain = "";
     }
@@ -253,12 +269,6 @@ static nori_status begin_node(nori__builder *b, nori__graph *g, const nori__pb_n
     if (pb->op_type.n == 0) {
         return fail_in_node(b, node, nori__fail(b->err, NORI_ERROR_MODEL,
                                                 "the node names no operator (op_type is empty)"));
-    }
-    node->outputs = nori__arena_array(&ir->arena, pb->outputs.count, sizeof(*node->outputs));
-    node->inputs = nori__arena_array(&ir->arena, pb->inputs.count, sizeof(*node->inputs));
-    node->attrs = nori__arena_array(&ir->arena, pb->attrs.count, sizeof(*node->attrs));
-    if (!node->outputs || !node->inputs || !node->attrs) {
-        return nori__no_memory(b->err);
     }
     for (size_t i = 0; i < pb->outputs.count; i++) {
         nori__value *v = NULL;
@@ -400,7 +410,7 @@ nori_status nori__ir_build(const nori_allocator *a, const nori__pb_model *pb,
                            nori__external *external, nori__ir **result, nori_error *err)
 {
     *result = NULL;
-    nori__ir *ir = nori__ir_new(a);
+    nori__ir *ir = nori__ir_new(a, NULL);
     if (!ir) {
         return nori__no_memory(err);
     }

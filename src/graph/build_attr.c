@@ -11,7 +11,7 @@ nori_status nori__text_from_pb(nori__builder *b, nori__str s, const char *what, 
     if (memchr(s.p, 0, s.n)) {
         return nori__fail(b->err, NORI_ERROR_MODEL, "%s holds a NUL byte: '%.200s'", what, s.p);
     }
-    *text = nori__arena_copy(&b->ir->arena, s.p, s.n);
+    *text = nori__ir_text(b->ir, s.p, s.n);
     return *text ? NORI_OK : nori__no_memory(b->err);
 }
 

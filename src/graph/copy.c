@@ -3,7 +3,8 @@
  * Graphs are copied outer before inner from a growing list, so nesting costs no stack. Within a
  * graph all values come first; references then find their copy by the value's id, and what is not
  * copied (values around an inlined body) stands for itself. Tensors and the file's messages are
- * shared. A copy into another ir shares no other memory with the first, which may be freed. */
+ * shared, and so are names, which live as long as one of the irs does. A copy into another ir shares
+ * no other memory with the first, which may be freed. */
 #include "graph/internal.h"
 
 typedef struct copier {
@@ -57,7 +58,8 @@ static nori__value *copy_of(const copier *c, nori__value *v)
     return copy == &absent ? NULL : copy ? copy : v;
 }
 
-static const char *text(copier *c, const char *s)
+/* The name of a dimension: inference makes some up, which are not among the ir's words. */
+static const char *dim_name(copier *c, const char *s)
 {
     const char *copy = s && !c->same_ir ? nori__arena_text(&c->to->arena, s) : s;
     c->ok = c->ok && (copy || !s);
@@ -90,7 +92,7 @@ static nori__type copy_type(copier *c, const nori__type *from)
             const nori__dim *dims = to->dims;
             to->dims = list(c, dims, (size_t)to->rank, sizeof(*dims));
             for (int d = 0; c->ok && d < to->rank; d++) {
-                to->dims[d].name = text(c, dims[d].name);
+                to->dims[d].name = dim_name(c, dims[d].name);
             }
         }
         if (!to->of) {
@@ -114,11 +116,11 @@ static void copy_value(copier *c, const nori__value *v, nori__graph *to)
 {
     nori__value *copy = NULL;
     if (c->what && to == c->what->call_graph) {
-        const char *name = nori__arena_printf(&c->to->arena, "%s/%s", c->what->prefix, v->name);
+        const char *name =
+            nori__arena_printf(&c->to->words->arena, "%s/%s", c->what->prefix, v->name);
         copy = name ? nori__value_new(to, name) : NULL;
     } else {
-        const char *name = text(c, v->name);
-        copy = c->ok ? nori__value_add(to, name) : NULL;
+        copy = nori__value_add(to, v->name);
     }
     if (!copy) {
         c->ok = false;
@@ -155,14 +157,21 @@ static void copy_values(copier *c, const nori__graph *from, nori__graph *to)
 
 /* ---- nodes ---- */
 
-static nori__value **copy_list(copier *c, nori__value *const *from, size_t n, bool use)
+static void fill_list(copier *c, nori__value *const *from, size_t n, bool use, nori__value **copy)
 {
-    nori__value **copy = array(c, n, sizeof(*copy));
-    for (size_t i = 0; c->ok && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         copy[i] = copy_of(c, from[i]);
         if (use && copy[i]) {
             copy[i]->uses++;
         }
+    }
+}
+
+static nori__value **copy_list(copier *c, nori__value *const *from, size_t n, bool use)
+{
+    nori__value **copy = array(c, n, sizeof(*copy));
+    if (copy) {
+        fill_list(c, from, n, use, copy);
     }
     return copy;
 }
@@ -259,7 +268,6 @@ static void copy_payload(copier *c, const nori__attr *from, nori__attr *to, nori
 
 static void copy_attrs(copier *c, const nori__node *from, nori__node *to)
 {
-    to->attrs = array(c, from->attr_count, sizeof(*to->attrs));
     for (uint32_t i = 0; c->ok && i < from->attr_count; i++) {
         const nori__attr *a = resolve_ref(c, &from->attrs[i]);
         if (!a) {
@@ -267,8 +275,7 @@ static void copy_attrs(copier *c, const nori__node *from, nori__node *to)
         }
         nori__attr *copy = &to->attrs[to->attr_count++];
         *copy = *a;
-        copy->name = text(c, from->attrs[i].name);
-        copy->ref = text(c, a->ref);
+        copy->name = from->attrs[i].name;
         if (!a->ref) {
             copy_payload(c, a, copy, to);
         }
@@ -277,22 +284,26 @@ static void copy_attrs(copier *c, const nori__node *from, nori__node *to)
 
 static void copy_node(copier *c, const nori__node *n, nori__graph *to, nori__node *before)
 {
-    nori__node *copy = array(c, 1, sizeof(*copy));
-    if (!c->ok) {
+    nori__node *copy =
+        nori__node_make(c->to, n->input_count, n->output_count, n->attr_count);
+    if (!copy) {
+        c->ok = false;
         return;
     }
     bool inlined = c->what && to == c->what->call_graph;
-    copy->name = inlined ? nori__arena_printf(&c->to->arena, "%s/%s", c->what->prefix, n->name)
-                         : text(c, n->name);
-    copy->op_type = text(c, n->op_type);
-    copy->domain = text(c, n->domain);
-    copy->overload = text(c, n->overload);
+    copy->name = inlined
+                     ? nori__arena_printf(&c->to->words->arena, "%s/%s", c->what->prefix, n->name)
+                     : n->name;
+    copy->op_type = n->op_type;
+    copy->domain = n->domain;
+    copy->overload = n->overload;
     copy->op = n->op;
     copy->version = n->version;
+    copy->schema = n->schema;
     copy->pb = n->pb;
     copy->id = c->to->node_count++;
-    copy->inputs = copy_list(c, n->inputs, n->input_count, true);
-    copy->outputs = copy_list(c, n->outputs, n->output_count, false);
+    fill_list(c, n->inputs, n->input_count, true, copy->inputs);
+    fill_list(c, n->outputs, n->output_count, false, copy->outputs);
     c->ok = c->ok && copy->name;
     if (!c->ok) {
         return;
@@ -314,8 +325,10 @@ static void copy_graphs(copier *c, size_t first)
     for (size_t i = first; c->ok && i < c->pairs.count; i += 2) {
         const nori__graph *from = c->pairs.items[i];
         nori__graph *to = c->pairs.items[i + 1];
-        to->name = text(c, from->name);
-        c->ok = c->ok && nori__map_reserve(&to->names, from->names.count);
+        to->name = from->name;
+        /* Most copies are compiled and nobody asks them for names: entered when somebody does. */
+        c->ok = c->ok && nori__map_reserve(&to->names, from->value_count);
+        to->names_wait = true;
         copy_values(c, from, to);
         for (const nori__node *n = from->first; c->ok && n; n = n->next) {
             copy_node(c, n, to, NULL);
@@ -334,7 +347,7 @@ static void copy_ir(copier *c, const nori__ir *from)
     nori__ir *to = c->to;
     to->opsets = array(c, from->opset_count, sizeof(*to->opsets));
     for (size_t i = 0; c->ok && i < from->opset_count; i++) {
-        to->opsets[i] = (nori__opset){text(c, from->opsets[i].domain), from->opsets[i].version};
+        to->opsets[i] = from->opsets[i];
         to->opset_count++;
     }
     to->ir_version = from->ir_version;
@@ -351,7 +364,7 @@ nori_status nori__ir_copy(const nori__ir *from, nori__ir **out, nori_error *err)
     *out = NULL;
     nori__cloner table;
     nori__cloner_init(&table, from->allocator);
-    copier c = {.table = &table, .to = nori__ir_new(from->allocator), .ok = true};
+    copier c = {.table = &table, .to = nori__ir_new(from->allocator, from->words), .ok = true};
     if (!c.to) {
         return nori__no_memory(err);
     }

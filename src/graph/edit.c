@@ -10,7 +10,7 @@ nori__value *nori__value_add(nori__graph *g, const char *name)
 {
     nori__ir *ir = g->ir;
     nori__value *v = nori__arena_alloc(&ir->arena, sizeof(*v));
-    if (!v || !nori__map_put(&g->names, name, v)) {
+    if (!v || (!g->names_wait && !nori__map_put(&g->names, name, v))) {
         return NULL;
     }
     v->name = name;
@@ -19,6 +19,7 @@ nori__value *nori__value_add(nori__graph *g, const char *name)
     v->graph = g;
     v->next = g->values;
     g->values = v;
+    g->value_count++;
     return v;
 }
 
@@ -28,28 +29,41 @@ nori__value *nori__value_new(nori__graph *g, const char *name)
     bool made_up = !name || !name[0];
     const char *text = made_up ? NULL : name;
     char buffer[64];
-    char *copy = NULL;
+    const char *copy = NULL;
     while (!text || nori__value_find(g, text)) {
         if (made_up) {
             snprintf(buffer, sizeof(buffer), "nori__%u", ir->fresh++);
             text = buffer;
         } else {
-            copy = nori__arena_printf(&ir->arena, "%s__%u", name, ir->fresh++);
+            copy = nori__arena_printf(&ir->words->arena, "%s__%u", name, ir->fresh++);
             if (!copy) {
                 return NULL;
             }
             text = copy;
         }
     }
-    copy = copy ? copy : nori__arena_text(&ir->arena, text);
+    copy = copy ? copy : nori__ir_text(ir, text, strlen(text));
     return copy ? nori__value_add(g, copy) : NULL;
+}
+
+const nori__map *nori__graph_names(const nori__graph *graph)
+{
+    nori__graph *g = (nori__graph *)(uintptr_t)graph; /* the table is a cache of its values */
+    if (g->names_wait) {
+        g->names_wait = false;
+        for (nori__value *v = g->values; v; v = v->next) {
+            /* Room for all of them was made when they were copied: this cannot fail. */
+            (void)nori__map_put(&g->names, v->name, v);
+        }
+    }
+    return &g->names;
 }
 
 nori__value *nori__value_find(const nori__graph *g, const char *name)
 {
     nori__value *v = NULL;
     while (g && !v) {
-        v = nori__map_get(&g->names, name);
+        v = nori__map_get(nori__graph_names(g), name);
         g = g->parent;
     }
     return v;
@@ -99,8 +113,27 @@ bool nori__type_set(nori__arena *arena, nori__type *type, nori_type elem, int ra
 
 /* ---- nodes ---- */
 
+nori__node *nori__node_make(nori__ir *ir, size_t n_in, size_t n_out, size_t n_attr)
+{
+    size_t values, bytes, attrs;
+    nori__node *node = NULL;
+    if (nori__add_size(n_in, n_out, &values) &&
+        nori__mul_size(values, sizeof(nori__value *), &bytes) &&
+        nori__mul_size(n_attr, sizeof(nori__attr), &attrs) &&
+        nori__add_size(bytes, attrs, &bytes) && nori__add_size(bytes, sizeof(*node), &bytes)) {
+        node = nori__arena_alloc(&ir->arena, bytes);
+    }
+    if (node) {
+        node->attrs = (nori__attr *)(node + 1);
+        node->inputs = (nori__value **)(node->attrs + n_attr);
+        node->outputs = node->inputs + n_in;
+    }
+    return node;
+}
+
 void nori__node_link(nori__graph *g, nori__node *before, nori__node *node)
 {
+    g->ir->edits++;
     node->graph = g;
     node->next = before;
     node->prev = before ? before->prev : g->last;
@@ -113,31 +146,25 @@ nori__node *nori__node_new(nori__graph *g, nori__node *before, const char *domai
                            const char *op_type, nori__value *const *in, size_t n_in,
                            nori__value *const *out, size_t n_out)
 {
-    nori__arena *arena = &g->ir->arena;
-    nori__node *node = nori__arena_alloc(arena, sizeof(*node));
-    nori__value **inputs = nori__arena_array(arena, n_in, sizeof(*inputs));
-    nori__value **outputs = nori__arena_array(arena, n_out, sizeof(*outputs));
-    char *domain_copy = nori__arena_text(arena, domain);
-    char *op_copy = nori__arena_text(arena, op_type);
-    if (!node || !inputs || !outputs || !domain_copy || !op_copy || n_in > INT32_MAX ||
-        n_out > INT32_MAX) {
+    nori__node *node = nori__node_make(g->ir, n_in, n_out, 0);
+    const char *domain_copy = nori__ir_text(g->ir, domain, strlen(domain));
+    const char *op_copy = nori__ir_text(g->ir, op_type, strlen(op_type));
+    if (!node || !domain_copy || !op_copy || n_in > INT32_MAX || n_out > INT32_MAX) {
         return NULL;
     }
     node->name = node->overload = "";
     node->domain = domain_copy;
     node->op_type = op_copy;
-    node->inputs = inputs;
-    node->outputs = outputs;
     node->input_count = (uint32_t)n_in;
     node->output_count = (uint32_t)n_out;
     for (size_t i = 0; i < n_in; i++) {
-        inputs[i] = in[i];
+        node->inputs[i] = in[i];
         if (in[i]) {
             in[i]->uses++;
         }
     }
     for (size_t i = 0; i < n_out; i++) {
-        outputs[i] = out[i];
+        node->outputs[i] = out[i];
         if (out[i]) {
             out[i]->producer = node;
         }
@@ -193,6 +220,7 @@ static void kill_subgraphs(nori__node *node)
 void nori__node_remove(nori__node *node)
 {
     nori__graph *g = node->graph;
+    g->ir->edits++;
     kill_subgraphs(node);
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (node->inputs[i]) {
@@ -211,6 +239,7 @@ void nori__node_remove(nori__node *node)
 
 bool nori__node_set_input(nori__node *node, uint32_t index, nori__value *v)
 {
+    node->graph->ir->edits++;
     if (index >= node->input_count) {
         nori__value **grown =
             nori__arena_array(&node->graph->ir->arena, (size_t)index + 1, sizeof(*grown));
@@ -298,6 +327,7 @@ void nori__value_replace(nori__value *from, nori__value *to)
     if (from == to) {
         return;
     }
+    top->ir->edits++;
     replace_in_outputs(top, from, to);
     nori__node *n = from->producer ? from->producer->next : top->first;
     while (n && from->uses > 0) {

@@ -117,6 +117,7 @@ struct nori__node {
     const char *overload;
     const struct nori__op *op; /* set by ops/resolve.c; NULL: unknown operator */
     int version;           /* since_version in force under the opset; 0: unknown. Also resolve.c */
+    const struct nori__schema *schema; /* what was found for it then; NULL: unknown */
     nori__value **inputs;  /* NULL entries: absent optional */
     nori__value **outputs; /* NULL entries: not wanted */
     uint32_t input_count, output_count;
@@ -140,9 +141,11 @@ struct nori__graph {
     nori__node *first, *last; /* topological order */
     uint32_t node_count;
     nori__value *values;      /* all defined here, newest first */
+    uint32_t value_count;
     nori__value **inputs, **outputs; /* outputs may name values of an enclosing graph */
     uint32_t input_count, output_count;
-    nori__map names;          /* name -> value */
+    nori__map names;          /* name -> value; read it by nori__graph_names */
+    bool names_wait;          /* copied, and not yet entered: there is room for them */
     nori__graph *next_graph;  /* all graphs of the ir, in ir->graphs order */
     nori__graph *tail;        /* of the list that begins here: in the outermost graph only */
     uint32_t depth;           /* 0 for the main one */
@@ -155,8 +158,12 @@ typedef struct nori__opset {
     int64_t version;
 } nori__opset;
 
+/* Names and other text: written once, never changed, so that a graph's copies share it. */
+typedef struct nori__words nori__words;
+
 struct nori__ir {
     nori__arena arena;
+    nori__words *words;
     const nori_allocator *allocator;
     nori__graph *main;
     nori__graph *graphs; /* linked by next_graph, main first, outer before inner */
@@ -165,6 +172,8 @@ struct nori__ir {
     int64_t ir_version;
     uint32_t value_count, node_count; /* ids handed out so far */
     uint32_t fresh;                   /* for made-up names */
+    uint64_t edits;                   /* changes of nodes and wiring so far (edit.c, attr.c) */
+    uint64_t inferred;                /* edits + 1 when types were last inferred; 0: never */
     nori__vec tensors;                /* every tensor the ir retains */
     const void *custom;               /* registry of the environment (ops/custom.h), or NULL */
     const nori__pb_model *pb;         /* NULL for copies without a file */
@@ -252,6 +261,10 @@ nori_status nori__ir_verify(const nori__ir *ir, nori_error *err);
 void nori__node_path(const nori__node *node, char *out, size_t size);
 
 /* edit.c. All return NULL or MEMORY errors on allocation failure only. */
+/* Text that lives as long as the ir or a copy of it; NULL: out of memory. */
+const char *nori__ir_text(nori__ir *ir, const char *bytes, size_t size);
+/* The table of names of one graph; a copied one is filled at the first call. */
+const nori__map *nori__graph_names(const nori__graph *g);
 /* A name that is taken gets a number behind it; NULL: made up. */
 nori__value *nori__value_new(nori__graph *g, const char *name);
 nori__value *nori__value_find(const nori__graph *g, const char *name); /* enclosing graphs too */

@@ -2,11 +2,14 @@
 #ifndef NORI_GRAPH_INTERNAL_H
 #define NORI_GRAPH_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "graph/graph.h"
 
 /* ---- ir.c, edit.c ---- */
 
-nori__ir *nori__ir_new(const nori_allocator *a);
+/* older: the words of the ir it will be a copy of, or NULL. */
+nori__ir *nori__ir_new(const nori_allocator *a, nori__words *older);
 /* Behind all graphs that hang below the same outermost one; without parent: outermost itself, the
  * caller says what for. */
 nori__graph *nori__graph_new(nori__ir *ir, nori__graph *parent, nori__node *parent_node);
@@ -17,7 +20,18 @@ static inline nori__graph *nori__outermost(nori__graph *g)
     }
     return g;
 }
-/* Adds a value without looking whether the name is taken; name must be in the arena. */
+/* The words of an ir as those of another: kept alive by it too. */
+struct nori__words {
+    atomic_int refs;
+    const nori_allocator *allocator;
+    nori__arena arena;
+    nori__words *older; /* of the graph that this one's was copied from */
+};
+nori__words *nori__words_new(const nori_allocator *a, nori__words *older);
+void nori__words_release(nori__words *words);
+/* A node not yet linked, with arrays for its lists in one piece of memory; counts stay 0. */
+nori__node *nori__node_make(nori__ir *ir, size_t n_in, size_t n_out, size_t n_attr);
+/* Adds a value without looking whether the name is taken; name must be the ir's text. */
 nori__value *nori__value_add(nori__graph *g, const char *name);
 /* Links node into g before `before`, or at the end. */
 void nori__node_link(nori__graph *g, nori__node *before, nori__node *node);
@@ -43,6 +57,7 @@ typedef struct nori__builder {
     nori__ir *ir;
     nori_error *err;
     bool function;     /* attributes may refer to those of a function */
+    const char *common[64]; /* text that came before, by a hash of it */
 } nori__builder;
 nori_status nori__text_from_pb(nori__builder *b, nori__str s, const char *what, const char **text);
 nori_status nori__type_from_pb(nori__builder *b, const nori__pb_type *pb, nori__type *type);

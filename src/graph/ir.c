@@ -6,16 +6,50 @@
 /* A file can give reason for as many as it has names. */
 #define WARNINGS_MAX 100
 
-nori__ir *nori__ir_new(const nori_allocator *a)
+nori__words *nori__words_new(const nori_allocator *a, nori__words *older)
+{
+    nori__words *w = nori__alloc_zero(a, sizeof(*w));
+    if (w) {
+        atomic_init(&w->refs, 1);
+        w->allocator = a;
+        nori__arena_init(&w->arena, a);
+        w->older = older;
+        if (older) {
+            atomic_fetch_add_explicit(&older->refs, 1, memory_order_relaxed);
+        }
+    }
+    return w;
+}
+
+void nori__words_release(nori__words *w)
+{
+    while (w && atomic_fetch_sub_explicit(&w->refs, 1, memory_order_acq_rel) == 1) {
+        nori__words *older = w->older;
+        nori__arena_free(&w->arena);
+        nori__release(w->allocator, w, sizeof(*w));
+        w = older;
+    }
+}
+
+nori__ir *nori__ir_new(const nori_allocator *a, nori__words *older)
 {
     nori__ir *ir = nori__alloc_zero(a, sizeof(*ir));
-    if (ir) {
-        ir->allocator = a;
-        nori__arena_init(&ir->arena, a);
-        nori__vec_init(&ir->tensors, a);
-        nori__vec_init(&ir->warnings, a);
+    nori__words *words = ir ? nori__words_new(a, older) : NULL;
+    if (!words) {
+        nori__release(a, ir, sizeof(*ir));
+        return NULL;
     }
+    ir->words = words;
+    ir->allocator = a;
+    nori__arena_init(&ir->arena, a);
+    nori__vec_init(&ir->tensors, a);
+    nori__vec_init(&ir->warnings, a);
     return ir;
+}
+
+const char *nori__ir_text(nori__ir *ir, const char *bytes, size_t size)
+{
+    return size > 0 ? nori__arena_copy(&ir->words->arena, bytes, size) : "";
 }
 
 nori__graph *nori__graph_new(nori__ir *ir, nori__graph *parent, nori__node *parent_node)
@@ -58,6 +92,7 @@ void nori__ir_free(nori__ir *ir)
     nori__vec_free(&ir->tensors);
     nori__vec_free(&ir->warnings);
     nori__arena_free(&ir->arena);
+    nori__words_release(ir->words);
     nori__release(ir->allocator, ir, sizeof(*ir));
 }
 

@@ -95,7 +95,7 @@ static nori_status new_header(const nori_allocator *a, nori_type type, int rank,
                               (long long)dims[d], d);
         }
     }
-    nori_tensor *t = nori__alloc_zero(a, sizeof(*t));
+    nori_tensor *t = nori__alloc_struct(a, sizeof(*t));
     if (!t) {
         return nori__no_memory(err);
     }
@@ -237,7 +237,7 @@ nori_status nori__tensor_group(const nori_allocator *a, nori_kind kind, nori_ten
                                size_t count, nori_tensor **tensor, nori_error *err)
 {
     *tensor = NULL;
-    nori_tensor *t = nori__alloc_zero(a, sizeof(*t));
+    nori_tensor *t = nori__alloc_struct(a, sizeof(*t));
     if (!t) {
         return nori__no_memory(err);
     }

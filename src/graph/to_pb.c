@@ -80,7 +80,7 @@ static void initializers_to_pb(nori__packer *p, const nori__graph *g, nori__pb_g
     }
     for (size_t i = 0; i < kept; i++) {
         const nori__pb_tensor *t = &old->initializers.items[i];
-        const nori__value *v = nori__map_get_n(&g->names, t->name.p, t->name.n);
+        const nori__value *v = nori__map_get_n(nori__graph_names(g), t->name.p, t->name.n);
         if (v && is_initializer(v)) {
             nori__tensor_again(t, v->constant, &list[n++]);
             p->done[v->id] = true;
@@ -88,7 +88,7 @@ static void initializers_to_pb(nori__packer *p, const nori__graph *g, nori__pb_g
     }
     for (size_t i = 0; old && i < old->sparse_initializers.count; i++) {
         const nori__pb_sparse *s = &old->sparse_initializers.items[i];
-        const nori__value *v = nori__map_get_n(&g->names, s->values->name.p, s->values->name.n);
+        const nori__value *v = nori__map_get_n(nori__graph_names(g), s->values->name.p, s->values->name.n);
         bool inside = s->values->data_location != 1 && s->indices->data_location != 1;
         if (v && inside && is_initializer(v)) {
             sparse_list[sparse++] = *s;
@@ -124,7 +124,7 @@ static void inputs_to_pb(nori__packer *p, const nori__graph *g, nori__pb_graph *
     }
     for (size_t i = 0; i < listed; i++) {
         nori__str name = old->inputs.items[i].name;
-        const nori__value *v = nori__map_get_n(&g->names, name.p, name.n);
+        const nori__value *v = nori__map_get_n(nori__graph_names(g), name.p, name.n);
         uint32_t at = 0;
         while (v && at < g->input_count && g->inputs[at] != v) {
             at++;
@@ -164,7 +164,7 @@ static void outputs_to_pb(nori__packer *p, const nori__graph *g, nori__pb_graph 
     }
     for (size_t i = 0; p->ok && old && i < old->value_info.count; i++) {
         nori__str name = old->value_info.items[i].name;
-        const nori__value *v = nori__map_get_n(&g->names, name.p, name.n);
+        const nori__value *v = nori__map_get_n(nori__graph_names(g), name.p, name.n);
         if (v && (v->uses > 0 || v->producer) && same_type(&v->type, &v->declared)) {
             infos[n++] = old->value_info.items[i];
         }

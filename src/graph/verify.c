@@ -99,7 +99,7 @@ static nori_status verify_values(verifier *w, const nori__graph *g)
         if (v->uses != w->uses[v->id]) {
             return broken(w, v->producer, "the number of uses of a value");
         }
-        if (v->graph != g || nori__map_get(&g->names, v->name) != v) {
+        if (v->graph != g || nori__map_get(nori__graph_names(g), v->name) != v) {
             return broken(w, v->producer, "a value's name");
         }
     }

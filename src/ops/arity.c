@@ -92,8 +92,7 @@ nori_status nori__require_arity(const nori__ir *ir, nori_error *err)
 {
     for (const nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (const nori__node *n = g->first; n; n = n->next) {
-            const nori__schema *s =
-                n->op ? nori__schema_in(ir, n->domain, n->op_type, n->version) : NULL;
+            const nori__schema *s = n->op ? n->schema : NULL;
             nori_status status = s ? check_inputs(n, s, err) : NORI_OK;
             if (s && status == NORI_OK) {
                 status = check_outputs(n, s, err);

@@ -56,7 +56,7 @@ static nori__value *named(const nori__node *n, const char *attr, const nori__str
     if (name->n > 0 && name->n < sizeof(text)) {
         memcpy(text, name->p, name->n);
         text[name->n] = 0;
-        v = nori__map_get(&n->graph->names, text);
+        v = nori__map_get(nori__graph_names(n->graph), text);
     }
     if (!v) {
         nori__fail(err, NORI_ERROR_MODEL, "%s of Gradient names '%.*s', which is no value of its graph",
@@ -164,6 +164,7 @@ static nori_status clone_node(nori__node *at, const nori__node *from, nori__valu
     n->attr_count = from->attr_count;
     n->op = from->op;
     n->version = from->version;
+    n->schema = from->schema;
     return NORI_OK;
 }
 

@@ -307,7 +307,13 @@ nori_status nori__infer_rewriting(nori__ir *ir, nori__rewrite_fn before, nori_er
     nori__arena_init(&w.scratch, ir->allocator);
     nori_status s = run(&w);
     nori__arena_free(&w.scratch);
+    ir->inferred = s == NORI_OK ? ir->edits + 1 : 0;
     return s;
+}
+
+nori_status nori__infer_edited(nori__ir *ir, nori_error *err)
+{
+    return ir->inferred == ir->edits + 1 ? NORI_OK : nori__infer_graph(ir, err);
 }
 
 nori_status nori__infer_graph(nori__ir *ir, nori_error *err)

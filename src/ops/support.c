@@ -183,7 +183,7 @@ static void visit_node(scan *s, const nori__node *node)
         node->op ? node->op : nori__op_in(s->ir, node->domain, node->op_type, opset);
     bool runs = op && (s->can_run ? s->can_run(s->user, node) : nori__op_runs(op));
     if (runs && opset > 0 && opset <= nori__opset_max_in(s->ir, node->domain) &&
-        nori__schema_in(s->ir, node->domain, node->op_type, opset)) {
+        (node->schema || nori__schema_in(s->ir, node->domain, node->op_type, opset))) {
         return; /* the usual case, without making a path */
     }
     char path[512];

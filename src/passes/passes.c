@@ -33,7 +33,7 @@ static nori_status check_names(const char *only, nori_error *err)
 static nori_status run(nori__ir *ir, int level, const char *only, nori__pass_check check, void *user,
                        nori_error *err)
 {
-    NORI__TRY(nori__infer_graph(ir, err));
+    NORI__TRY(nori__infer_edited(ir, err));
     bool changed = level > 0;
     for (int round = 0; changed && round < MAX_ROUNDS; round++) {
         changed = false;

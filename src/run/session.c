@@ -202,7 +202,7 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
         const nori__builtin *b = s->providers[i].builtin;
         if (b && b->rewrite) {
             NORI__TRY(b->rewrite(s->ir, err));
-            NORI__TRY(nori__infer_graph(s->ir, err));
+            NORI__TRY(nori__infer_edited(s->ir, err));
         }
     }
     if (o->level > 0 && !o->passes) { /* what folding left for rewrites */

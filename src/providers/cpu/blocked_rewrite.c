@@ -149,6 +149,6 @@ nori_status nori__cpu_rewrite(nori__ir *ir, nori_error *err)
     NORI__TRY(nori__cpu_integers(ir, err));
     NORI__TRY(nori__cpu_lastc(ir, err));
     NORI__TRY(nori__cpu_fuse(ir, err));
-    NORI__TRY(nori__infer_graph(ir, err)); /* a joined node's output is its last one's */
+    NORI__TRY(nori__infer_edited(ir, err)); /* a joined node's output is its last one's */
     return nori__cpu_block(ir, err);
 }

@@ -247,5 +247,5 @@ nori_status nori__cpu_half_islands(nori__ir *ir, nori_error *err)
     NORI__TRY(ok ? NORI_OK : nori__no_memory(err));
     bool changed = false; /* Casts into an island that took what was before them */
     NORI__TRY(nori__pass_dead(ir, &changed, err));
-    return nori__infer_graph(ir, err);
+    return nori__infer_edited(ir, err);
 }
