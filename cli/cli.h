@@ -45,7 +45,7 @@ typedef struct cli_option {
 #define CLI_SESSION_OPTIONS                                                                      \
     CLI_PROVIDER_OPTIONS, CLI_DIM_OPTION,                                                        \
     {"--threads", "N", "threads for one run (default: what the machine allows)"},                \
-    {"--memory", "SIZE", "most activations may take, as 64M; more is refused"},                  \
+    {"--memory", "SIZE", "most a run may hold, as 64M; more is refused"},                       \
     {"--cache", "DIR", "keep what providers compile in this folder, for the next time"}
 
 struct cli_args;

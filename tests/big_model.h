@@ -27,8 +27,29 @@ static inline void big_end(big *b)
     nori__text_free(&b->model);
 }
 
-/* NodeProto: names separated by spaces. */
-static inline void big_node(big *b, const char *op, const char *inputs, const char *outputs)
+/* Attributes of the next node, gathered as its field 5. */
+static inline void big_attr_int(nori__text *attrs, const char *name, int64_t value)
+{
+    nori__text a = wire_new();
+    wire_str(&a, 1, name);
+    wire_int(&a, 3, value);
+    wire_int(&a, 20, 2);
+    wire_sub(attrs, 5, &a);
+}
+
+/* body: nodes, inputs and outputs were added, big_finish was not called. */
+static inline void big_attr_graph(nori__text *attrs, const char *name, const big *body)
+{
+    nori__text a = wire_new();
+    wire_str(&a, 1, name);
+    wire_bytes(&a, 6, body->graph.data, body->graph.size);
+    wire_int(&a, 20, 5);
+    wire_sub(attrs, 5, &a);
+}
+
+/* NodeProto: names separated by spaces. attrs: NULL, or what was gathered; taken over. */
+static inline void big_node_with(big *b, const char *op, const char *inputs, const char *outputs,
+                                 nori__text *attrs)
 {
     nori__text n = wire_new();
     for (int side = 0; side < 2; side++) {
@@ -40,7 +61,16 @@ static inline void big_node(big *b, const char *op, const char *inputs, const ch
         }
     }
     wire_str(&n, 4, op);
+    if (attrs) {
+        nori__text_add(&n, attrs->data, attrs->size);
+        nori__text_free(attrs);
+    }
     wire_sub(&b->graph, 1, &n);
+}
+
+static inline void big_node(big *b, const char *op, const char *inputs, const char *outputs)
+{
+    big_node_with(b, op, inputs, outputs, NULL);
 }
 
 /* ValueInfoProto; a dimension of -1 has the name N. number: 11 input, 12 output. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "big_model.h"
+#include "test_alloc.h"
 #include "nori/provider.h"
 #include "platform/platform.h"
 
@@ -282,6 +283,166 @@ static void a_cap_is_named(void **state)
     big_end(&b);
 }
 
+/* ---- what only the run can tell the size of ---- */
+
+#define CAP ((size_t)4 * MB)
+
+/* A name whose type is told by what is bound to it. */
+static void untyped(big *b, uint32_t number, const char *name)
+{
+    nori__text v = wire_new();
+    wire_str(&v, 1, name);
+    wire_sub(&b->graph, number, &v);
+}
+
+/* As many rounds as are fed of a body that makes w of the carried v. */
+static void loop(big *b, void (*step)(big *body), const char *start)
+{
+    static const uint8_t yes = 1;
+    big body;
+    nori__text attrs = wire_new();
+    big_begin(&body);
+    wire_str(&body.graph, 2, "body");
+    big_input(&body, "i", NORI_INT64, 0, NULL);
+    big_input(&body, "go", NORI_BOOL, 0, NULL);
+    untyped(&body, 11, "v");
+    big_node(&body, "Identity", "go", "on");
+    step(&body);
+    big_output(&body, "on", NORI_BOOL, 0, NULL);
+    untyped(&body, 12, "w");
+    big_attr_graph(&attrs, "body", &body);
+    big_end(&body);
+    big_tensor(b, "true", NORI_BOOL, 0, NULL, &yes, 1, NULL, 0);
+    char ins[64];
+    snprintf(ins, sizeof(ins), "rounds true %s", start);
+    big_node_with(b, "Loop", ins, "last", &attrs);
+    big_input(b, "rounds", NORI_INT64, 0, NULL);
+    big_input(b, "x", NORI_FLOAT, 1, (int64_t[]){16384});
+}
+
+static void double_it(big *body)
+{
+    nori__text attrs = wire_new();
+    big_attr_int(&attrs, "axis", 0);
+    big_node_with(body, "Concat", "v v", "w", &attrs);
+}
+
+static void append_one(big *body)
+{
+    big_node(body, "Add", "x x", "t"); /* each item has memory of its own */
+    big_node(body, "SequenceInsert", "v t", "w");
+}
+
+/* 64 KB, and twice as long each round. */
+static void concat_model(big *b)
+{
+    loop(b, double_it, "x");
+    big_node(b, "Size", "last", "y");
+}
+
+static void sequence_model(big *b)
+{
+    big_node(b, "SequenceEmpty", "", "none");
+    loop(b, append_one, "none");
+    big_node(b, "SequenceLength", "last", "y");
+}
+
+/* A value as long as the fed number says. */
+static void late_model(big *b)
+{
+    static const int64_t zero = 0, one = 1;
+    big_tensor(b, "zero", NORI_INT64, 0, NULL, &zero, 8, NULL, 0);
+    big_tensor(b, "one", NORI_INT64, 0, NULL, &one, 8, NULL, 0);
+    big_tensor(b, "many", NORI_INT64, 0, NULL, &(int64_t){65536}, 8, NULL, 0);
+    big_node(b, "Mul", "rounds many", "end");
+    big_node(b, "Range", "zero end one", "r");
+    big_node(b, "Size", "r", "y");
+    big_input(b, "rounds", NORI_INT64, 0, NULL);
+    big_input(b, "x", NORI_FLOAT, 1, (int64_t[]){16384});
+}
+
+static nori_status run_rounds(nori_session *s, int64_t rounds, int64_t *y, nori_error *err)
+{
+    nori_tensor *in[2] = {NULL, NULL}, *out[1] = {NULL};
+    ok(nori_tensor_create(NULL, NORI_INT64, 0, NULL, &in[0], err), err);
+    ok(nori_tensor_create(NULL, NORI_FLOAT, 1, (int64_t[]){16384}, &in[1], err), err);
+    *(int64_t *)nori_tensor_data(in[0]) = rounds;
+    nori_status status = nori_session_run(s, (const nori_tensor *const *)in, 2, out, 1, err);
+    *y = status == NORI_OK ? *(const int64_t *)nori_tensor_const_data(out[0]) : -1;
+    nori_tensor_free(in[0]);
+    nori_tensor_free(in[1]);
+    nori_tensor_free(out[0]);
+    return status;
+}
+
+static void check_cap(void (*make)(big *), const char *provider, int64_t few, int64_t result)
+{
+    nori_error err = {0};
+    nori_env *env = NULL;
+    nori_env_options eo;
+    nori_session_options so;
+    nori_model *model = NULL;
+    nori_session *s = NULL;
+    test_alloc counts;
+    big b;
+    int64_t y;
+    big_begin(&b);
+    make(&b);
+    big_output(&b, "y", NORI_INT64, 0, NULL);
+    big_finish(&b, 17);
+    test_alloc_init(&counts, 0);
+    nori_env_options_default(&eo);
+    eo.allocator = counts.allocator;
+    eo.threads = 1;
+    ok(nori_env_create(&eo, &env, &err), &err);
+    ok(nori_model_load_memory(env, b.model.data, b.model.size, NULL, NULL, &model, &err), &err);
+    nori_session_options_default(&so);
+    so.providers = provider;
+    so.max_bytes = CAP;
+    ok(nori_session_create(model, &so, &s, &err), &err);
+    size_t before = counts.live;
+    counts.peak = counts.live;
+    for (int i = 0; i < 2; i++) {
+        ok(run_rounds(s, few, &y, &err), &err);
+        assert_int_equal(y, result);
+        assert_int_equal(run_rounds(s, 20 * few, &y, &err), NORI_ERROR_LIMIT);
+        assert_non_null(strstr(err.message, "4194304"));
+        assert_non_null(strstr(err.hint, "max_bytes"));
+        unsigned long long asked = 0, holds = 0;
+        if (sscanf(err.message, "the run needs %llu bytes beside the %llu it holds", &asked,
+                   &holds) == 2) {
+            assert_true(holds <= CAP && asked + holds > CAP);
+        } else {
+            fail_msg("%s", err.message);
+        }
+        assert_true(err.where[0] != 0); /* the node that asked */
+        err = (nori_error){0};
+    }
+    print_message("%s: %.2f MB at most under a cap of %.0f MB\n", provider,
+                  (double)(counts.peak - before) / MB, (double)CAP / MB);
+    assert_true(counts.peak - before > CAP / 8);
+    assert_true(counts.peak - before <= CAP + 65536); /* what counts the rest is beside it */
+    nori_session_trim(s);
+    assert_true(counts.live <= before);
+    nori_session_free(s);
+    nori_model_free(model);
+    nori_env_free(env);
+    assert_int_equal(counts.live, 0);
+    assert_false(counts.wrong_size);
+    big_end(&b);
+}
+
+static void a_cap_bounds_all(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const char *provider = i ? "reference" : "cpu";
+        check_cap(concat_model, provider, 3, 8 * 16384);
+        check_cap(sequence_model, provider, 9, 9);
+        check_cap(late_model, provider, 5, 5 * 65536);
+    }
+}
+
 /* ---- contexts ---- */
 
 #define SIDE 4096
@@ -403,6 +564,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mapped_weights),  cmocka_unit_test(shared_buffer),
         cmocka_unit_test(many_lengths),    cmocka_unit_test(a_cap_is_named),
+        cmocka_unit_test(a_cap_bounds_all),
         cmocka_unit_test(contexts_share),  cmocka_unit_test(idle_threads_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,7 +278,9 @@ typedef struct nori_session_options {
     const char *const *dim_names; /* dimensions fixed by name before compiling ... */
     const int64_t *dim_values;    /* ... to these sizes */
     size_t dim_count;
-    uint64_t max_bytes;     /* cap for one run's activations; 0: no cap */
+    uint64_t max_bytes;     /* cap for all that one run holds: planned activations, values whose
+                               sizes only data tell, what loops carry, sequences, what kernels
+                               take on the way; 0: no cap */
     const char *passes;     /* comma-separated: only these standard rewrites; NULL: all */
     int split_only;         /* 1: only decide who would run what (provider.h tells); such a session
                                compiles nothing and cannot run */

@@ -330,6 +330,19 @@ void nori_tensor_free(nori_tensor *t)
     nori__release(a, t, sizeof(*t));
 }
 
+size_t nori__tensor_footprint(const nori_tensor *t)
+{
+    size_t bytes = sizeof(*t);
+    if (t->owned != BORROWED && t->data) { /* as taken: nothing is less than a byte */
+        bytes += t->bytes ? t->bytes : 1;
+    }
+    for (int64_t i = 0; t->owned == STRINGS && i < t->count; i++) {
+        const nori_string *s = (const nori_string *)t->data + i;
+        bytes += s->data ? s->size + 1 : 0;
+    }
+    return bytes;
+}
+
 nori_kind nori_tensor_kind(const nori_tensor *t)
 {
     return (nori_kind)t->kind;
@@ -380,14 +393,33 @@ nori_tensor *nori_tensor_item(const nori_tensor *t, size_t index)
     return index < nori_tensor_item_count(t) ? ((nori_tensor **)t->data)[index] : NULL;
 }
 
+/* Items are copied too, as deep as groups nest: those of a run's values are gone after it. */
+static nori_status copy_group(const nori_allocator *a, const nori_tensor *from,
+                              nori_tensor **tensor, nori_error *err)
+{
+    NORI__TRY(nori__tensor_group(a, (nori_kind)from->kind, from->data, (size_t)from->count, tensor,
+                                 err));
+    (*tensor)->rank = from->rank;
+    memcpy((*tensor)->dims, from->dims, sizeof(from->dims));
+    for (int64_t i = 0; i < from->count; i++) {
+        nori_tensor **item = (nori_tensor **)(*tensor)->data + i, *copy = NULL;
+        nori_status status = nori__tensor_copy(a, *item, &copy, err);
+        if (status != NORI_OK) {
+            nori_tensor_free(*tensor);
+            *tensor = NULL;
+            return status;
+        }
+        nori_tensor_free(*item);
+        *item = copy;
+    }
+    return NORI_OK;
+}
+
 nori_status nori__tensor_copy(const nori_allocator *a, const nori_tensor *from,
                               nori_tensor **tensor, nori_error *err)
 {
-    if (from->kind != NORI_KIND_TENSOR) { /* items are immutable once grouped: shared */
-        NORI__TRY(nori__tensor_group(a, (nori_kind)from->kind, from->data, (size_t)from->count, tensor, err));
-        (*tensor)->rank = from->rank;
-        memcpy((*tensor)->dims, from->dims, sizeof(from->dims));
-        return NORI_OK;
+    if (from->kind != NORI_KIND_TENSOR) {
+        return copy_group(a, from, tensor, err);
     }
     NORI__TRY(nori__tensor_new(a, from->type, from->rank, from->dims, tensor, err));
     if (from->type != NORI_STRING) {

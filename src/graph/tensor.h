@@ -38,6 +38,8 @@ nori_status nori__tensor_new(const nori_allocator *a, nori_type type, int rank,
 /* Elements of less than a byte may leave bits of the last byte unused: sets them to 0, so that equal
  * tensors have equal bytes. */
 void nori__tensor_clear_rest(nori_tensor *t);
+/* Bytes taken from t->allocator for t itself: header, data, strings; not what a group's items took. */
+size_t nori__tensor_footprint(const nori_tensor *t);
 /* Deep copy. */
 nori_status nori__tensor_copy(const nori_allocator *a, const nori_tensor *from,
                               nori_tensor **tensor, nori_error *err);

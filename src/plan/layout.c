@@ -11,6 +11,7 @@ typedef struct layouter {
     const nori__plan *plan;
     const nori_allocator *a;
     nori__layout *l;
+    nori__arena *scratch; /* gone when the layout is done */
     const nori_tensor **seen; /* per slot: type and shape, NULL while unknown */
     bool *content;            /* per slot: seen's bytes are valid too */
     uint32_t *group;          /* per slot: index into lives */
@@ -203,7 +204,7 @@ static nori_status compute_now(layouter *w, uint32_t s, const nori__step *step)
 static nori_status record(layouter *w, uint32_t slot, const nori__shape *shape)
 {
     int64_t *dims = nori__arena_array(&w->l->arena, (size_t)shape->rank + 1, sizeof(*dims));
-    nori_tensor *t = nori__arena_alloc(&w->l->arena, sizeof(*t));
+    nori_tensor *t = nori__arena_alloc(w->scratch, sizeof(*t));
     if (!dims || !t) {
         return nori__no_memory(w->err);
     }
@@ -313,7 +314,7 @@ static nori_status lay_all(layouter *w, uint64_t memory_cap)
         nori_status status = nori__fail(
             w->err, NORI_ERROR_LIMIT, "activations need %zu bytes, the limit is %llu",
             w->l->block_bytes, (unsigned long long)memory_cap);
-        nori__hint(w->err, "raise max_bytes, or use smaller inputs");
+        nori__hint(w->err, "raise max_bytes (--memory), or use smaller inputs");
         return status;
     }
     for (uint32_t i = 0; i < plan->n_slots; i++) {
@@ -349,7 +350,7 @@ nori_status nori__layout_build(const nori__plan *plan, const nori_allocator *a,
     layout->step_kind = nori__arena_array(&layout->arena, steps, 1);
     layout->work_offset = nori__arena_array(&layout->arena, steps, sizeof(size_t));
     layout->work_size = nori__arena_array(&layout->arena, steps, sizeof(size_t));
-    layouter w = {.plan = plan, .a = a, .l = layout, .err = err};
+    layouter w = {.plan = plan, .a = a, .l = layout, .scratch = &scratch, .err = err};
     w.seen = nori__arena_array(&scratch, slots, sizeof(*w.seen));
     w.content = nori__arena_array(&scratch, slots, sizeof(*w.content));
     w.group = nori__arena_array(&scratch, slots, sizeof(*w.group));

@@ -1,9 +1,10 @@
 /* frame.c: the executor: the life of a frame, and the walk over a plan's steps. */
 #include "run/frame.h"
 
-nori_status nori__frame_create(const nori__plan *plan, const nori_allocator *a,
-                               nori__frame **frame, nori_error *err)
+nori_status nori__frame_create(const nori__plan *plan, nori__meter *meter, nori__frame **frame,
+                               nori_error *err)
 {
+    const nori_allocator *a = &meter->plain;
     *frame = NULL;
     nori__frame *f = nori__alloc_zero(a, sizeof(*f));
     if (!f) {
@@ -11,6 +12,7 @@ nori_status nori__frame_create(const nori__plan *plan, const nori_allocator *a,
     }
     f->plan = plan;
     f->a = a;
+    f->meter = meter;
     nori__arena_init(&f->arena, a);
     nori__vec_init(&f->spare, a);
     size_t in = 0, out = 0, subs = 0, captures = 0;
@@ -23,8 +25,11 @@ nori_status nori__frame_create(const nori__plan *plan, const nori_allocator *a,
             captures = step->sub[i]->n_capture > captures ? step->sub[i]->n_capture : captures;
         }
     }
-    size_t slots = (size_t)plan->n_slots + 1;
-    f->headers = nori__arena_array(&f->arena, slots, sizeof(*f->headers));
+    size_t slots = (size_t)plan->n_slots + 1, locals = 1;
+    for (uint32_t i = 0; i < plan->n_slots; i++) {
+        locals += plan->slots[i].kind == NORI__SLOT_LOCAL;
+    }
+    f->headers = nori__arena_array(&f->arena, locals, sizeof(*f->headers));
     f->now = nori__arena_array(&f->arena, slots, sizeof(*f->now));
     f->owned = nori__arena_array(&f->arena, slots, sizeof(*f->owned));
     f->in = nori__arena_array(&f->arena, in + 1, sizeof(*f->in));

@@ -14,9 +14,10 @@ typedef struct nori__frame_child {
 
 struct nori__frame {
     const nori__plan *plan;
-    const nori_allocator *a;
+    const nori_allocator *a; /* counted: tables, the block */
+    nori__meter *meter;      /* pooled: late values and what kernels take */
     nori__arena arena;
-    nori_tensor *headers; /* per slot */
+    nori_tensor *headers; /* of local slots that are in the block or an alias */
     nori_tensor **now;    /* per slot: current tensor, NULL: none */
     bool *owned;          /* per slot: now[] is a reference of ours */
     bool any_owned;

@@ -74,15 +74,16 @@ nori_status nori__frame_lay_out(nori__frame *f, const nori_tensor *const *inputs
         return nori__no_memory(err);
     }
     key_walk(f, inputs, captures, true);
+    nori_tensor *header = f->headers; /* only local slots are placed so */
     for (uint32_t i = 0; i < f->plan->n_slots; i++) {
         const nori__place *p = &f->layout.places[i];
         f->now[i] = NULL;
         if (p->how == NORI__PLACE_KNOWN) {
             f->now[i] = p->known;
         } else if (p->how == NORI__PLACE_BLOCK || p->how == NORI__PLACE_ALIAS) {
-            nori__tensor_init(&f->headers[i], p->type, p->rank, p->dims,
+            nori__tensor_init(header, p->type, p->rank, p->dims,
                               p->how == NORI__PLACE_BLOCK ? f->block + p->offset : NULL);
-            f->now[i] = &f->headers[i];
+            f->now[i] = header++;
         }
     }
     return NORI_OK;
@@ -121,7 +122,8 @@ nori_status nori__frame_bind_outputs(nori__frame *f, nori_tensor **outputs, nori
             }
             f->now[i] = given;
         } else {
-            NORI__TRY(nori__tensor_new(f->a, p->type, p->rank, p->dims, &f->now[i], err));
+            NORI__TRY(nori__tensor_new(&f->meter->pooled, p->type, p->rank, p->dims, &f->now[i],
+                                       err));
             f->owned[i] = true;
             f->any_owned = true;
         }
@@ -162,7 +164,7 @@ nori_status nori__frame_give_outputs(nori__frame *f, nori_tensor **outputs, nori
             given |= made < 64 ? (uint64_t)1 << made : 0;
             status = copy_into(t, outputs[made], f->plan->slots[slot].value->name, err);
         } else {
-            status = nori__frame_keep(f->a, t, !f->owned[slot], &outputs[made], err);
+            status = nori__frame_keep(&f->meter->pooled, t, !f->owned[slot], &outputs[made], err);
         }
     }
     for (uint32_t i = 0; status != NORI_OK && i < made && i < 64; i++) {

@@ -49,7 +49,7 @@ static nori_status child_frame(nori__frame *f, const nori__plan *plan, nori__fra
             return NORI_OK;
         }
     }
-    NORI__TRY(nori__frame_create(plan, f->a, frame, err));
+    NORI__TRY(nori__frame_create(plan, f->meter, frame, err));
     f->children[f->n_children++] = (nori__frame_child){plan, *frame};
     return NORI_OK;
 }
@@ -94,7 +94,7 @@ static void run_view(nori__frame *f, const nori__step *step)
     uint32_t slot = step->out[0];
     const nori__place *p = &f->layout.places[slot];
     if (p->how == NORI__PLACE_ALIAS) {
-        f->headers[slot].data = f->now[p->alias]->data;
+        f->now[slot]->data = f->now[p->alias]->data;
     }
 }
 
@@ -195,7 +195,7 @@ nori_status nori__frame_step(nori__frame *f, uint32_t s, nori_error *err)
     }
     running r = {f, step};
     nori_call call = {.node = step->node, .n_in = step->n_in, .n_out = step->n_out, .in = f->in,
-                      .out = f->out, .exec = &exec_functions, .allocator = f->a,
+                      .out = f->out, .exec = &exec_functions, .allocator = &f->meter->pooled,
                       .pool = f->info->pool, .threads = f->info->threads, .err = err, .run = &r};
     if (kind == NORI__STEP_LATE) {
         NORI__TRY(prepare_late(f, step, &call));

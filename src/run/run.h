@@ -7,6 +7,7 @@
 
 #include "plan/part.h"
 #include "plan/partition.h"
+#include "run/meter.h"
 #include "platform/env.h"
 #include "providers/providers.h"
 
@@ -56,7 +57,6 @@ typedef struct nori__step_time {
 
 /* What a run needs beside the plan; constant while it runs. */
 typedef struct nori__run_info {
-    const nori_allocator *allocator;
     nori__pool *pool;
     int threads;
     uint64_t memory_cap;
@@ -68,8 +68,8 @@ typedef struct nori__run_info {
 /* The state of one graph's run: tensors by slot, one memory block, a layout kept from the last
  * shapes. Used by one thread at a time; children are the frames of its steps' subgraphs. */
 typedef struct nori__frame nori__frame;
-nori_status nori__frame_create(const nori__plan *plan, const nori_allocator *a,
-                               nori__frame **frame, nori_error *err);
+nori_status nori__frame_create(const nori__plan *plan, nori__meter *meter, nori__frame **frame,
+                               nori_error *err);
 void nori__frame_free(nori__frame *frame);
 /* inputs: plan->n_in; captures: plan->n_capture. outputs[i], where not NULL, is written; the rest
  * become new references, which nothing else writes. On error no new output remains. */
@@ -81,6 +81,7 @@ size_t nori__frame_bytes(const nori__frame *frame);
 /* ---- sessions (session.c) ---- */
 
 typedef struct nori__context {
+    nori__meter meter;
     nori__frame *frame;
     nori__step_time *times; /* of the run going on, by step id; NULL: not profiling */
     struct nori__context *next;

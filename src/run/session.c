@@ -275,6 +275,7 @@ static void free_contexts(nori_session *s, nori__context *list)
     while (list) {
         nori__context *next = list->next;
         nori__frame_free(list->frame);
+        nori__meter_close(&list->meter);
         nori__release(s->allocator, list->times,
                       ((size_t)s->n_step_ids + 1) * sizeof(*list->times));
         nori__release(s->allocator, list, sizeof(*list));
@@ -316,10 +317,12 @@ static nori_status new_context(nori_session *s, nori__context **out, nori_error 
     if (!c) {
         return nori__no_memory(err);
     }
+    nori__meter_init(&c->meter, s->allocator, s->memory_cap);
     if (s->times && !(c->times = nori__alloc_zero(s->allocator, bytes))) {
         return nori__no_memory(err);
     }
-    return nori__frame_create(s->plan, s->allocator, &c->frame, err);
+    nori_status status = nori__frame_create(s->plan, &c->meter, &c->frame, err);
+    return nori__meter_explain(&c->meter, status, err);
 }
 
 static nori_status take_context(nori_session *s, nori__context **out, nori_error *err)
@@ -388,14 +391,19 @@ nori_status nori_session_run(nori_session *s, const nori_tensor *const *inputs, 
     nori__context *c = NULL;
     nori_status status = take_context(s, &c, err);
     if (status == NORI_OK) {
-        nori__run_info info = {.allocator = s->allocator,
-                               .pool = s->threads > 1 ? nori__env_pool(s->env) : NULL,
+        nori__run_info info = {.pool = s->threads > 1 ? nori__env_pool(s->env) : NULL,
                                .threads = s->threads,
                                .memory_cap = s->memory_cap,
                                .times = c->times,
                                .watch = s->watch,
                                .watch_user = s->watch_user};
+        nori__meter_begin(&c->meter);
         status = nori__frame_run(c->frame, &info, all, NULL, outputs, err);
+        status = nori__meter_explain(&c->meter, status, err);
+        for (size_t i = 0; status == NORI_OK && i < n_outputs; i++) {
+            nori__meter_let_go(&c->meter, outputs[i]);
+        }
+        nori__meter_end(&c->meter);
         give_context(s, c);
     }
     if (all != few) {

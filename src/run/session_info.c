@@ -28,7 +28,7 @@ void nori_session_memory(const nori_session *session, nori_memory_stats *stats)
     pthread_mutex_lock(&s->lock);
     now.peak_activation_bytes = s->peak_bytes;
     for (nori__context *c = s->idle; c; c = c->next) {
-        now.held_bytes += nori__frame_bytes(c->frame);
+        now.held_bytes += nori__frame_bytes(c->frame) + c->meter.spare;
     }
     pthread_mutex_unlock(&s->lock);
     now.size = stats->size;
