@@ -14,7 +14,7 @@ void nori__node_resolve_at(nori__node *node, int64_t opset); /* of the node's do
 nori_status nori__infer_graph(nori__ir *ir, nori_error *err);
 /* The same where nodes, wiring or attributes were edited since it was last done; else nothing. */
 nori_status nori__infer_edited(nori__ir *ir, nori_error *err);
-/* The same as nori__infer_graph, with a rewrite of each node at the moment its inputs' types are known. It may change
+/* nori__infer_graph with a rewrite of each node when its inputs' types are known. It may change
  * the node and put others in front of it, and is asked again for the node after them. */
 typedef nori_status (*nori__rewrite_fn)(nori__node *n, nori_error *err);
 nori_status nori__infer_rewriting(nori__ir *ir, nori__rewrite_fn before, nori_error *err);
