@@ -393,33 +393,14 @@ nori_tensor *nori_tensor_item(const nori_tensor *t, size_t index)
     return index < nori_tensor_item_count(t) ? ((nori_tensor **)t->data)[index] : NULL;
 }
 
-/* Items are copied too, as deep as groups nest: those of a run's values are gone after it. */
-static nori_status copy_group(const nori_allocator *a, const nori_tensor *from,
-                              nori_tensor **tensor, nori_error *err)
-{
-    NORI__TRY(nori__tensor_group(a, (nori_kind)from->kind, from->data, (size_t)from->count, tensor,
-                                 err));
-    (*tensor)->rank = from->rank;
-    memcpy((*tensor)->dims, from->dims, sizeof(from->dims));
-    for (int64_t i = 0; i < from->count; i++) {
-        nori_tensor **item = (nori_tensor **)(*tensor)->data + i, *copy = NULL;
-        nori_status status = nori__tensor_copy(a, *item, &copy, err);
-        if (status != NORI_OK) {
-            nori_tensor_free(*tensor);
-            *tensor = NULL;
-            return status;
-        }
-        nori_tensor_free(*item);
-        *item = copy;
-    }
-    return NORI_OK;
-}
-
 nori_status nori__tensor_copy(const nori_allocator *a, const nori_tensor *from,
                               nori_tensor **tensor, nori_error *err)
 {
-    if (from->kind != NORI_KIND_TENSOR) {
-        return copy_group(a, from, tensor, err);
+    if (from->kind != NORI_KIND_TENSOR) { /* items are immutable once grouped: shared */
+        NORI__TRY(nori__tensor_group(a, (nori_kind)from->kind, from->data, (size_t)from->count, tensor, err));
+        (*tensor)->rank = from->rank;
+        memcpy((*tensor)->dims, from->dims, sizeof(from->dims));
+        return NORI_OK;
     }
     NORI__TRY(nori__tensor_new(a, from->type, from->rank, from->dims, tensor, err));
     if (from->type != NORI_STRING) {

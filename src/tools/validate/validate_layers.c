@@ -35,6 +35,25 @@ static kept *new_kept(nori_layers *l, const char *name)
     return ok ? k : NULL;
 }
 
+/* A copy that shares no item of a group: what a watcher is shown is gone after the run. Recurses as
+ * deep as groups nest, which making them limits. */
+static nori_status copy_all(const nori_allocator *a, const nori_tensor *from, nori_tensor **copy)
+{
+    NORI__TRY(nori__tensor_copy(a, from, copy, NULL));
+    for (size_t i = 0; i < nori_tensor_item_count(from); i++) {
+        nori_tensor **item = (nori_tensor **)(*copy)->data + i, *own = NULL;
+        nori_status status = copy_all(a, *item, &own);
+        if (status != NORI_OK) {
+            nori_tensor_free(*copy);
+            *copy = NULL;
+            return status;
+        }
+        nori_tensor_free(*item);
+        *item = own;
+    }
+    return NORI_OK;
+}
+
 static void keep_value(void *user, const char *name, const nori_tensor *tensor)
 {
     nori_layers *l = user;
@@ -46,7 +65,7 @@ static void keep_value(void *user, const char *name, const nori_tensor *tensor)
     }
     nori_tensor_free(k->tensor); /* of an earlier round of a loop */
     k->tensor = NULL;
-    l->failed = l->failed || nori__tensor_copy(l->a, tensor, &k->tensor, NULL) != NORI_OK;
+    l->failed = l->failed || copy_all(l->a, tensor, &k->tensor) != NORI_OK;
 }
 
 static nori_status run_once(nori_session *s, const nori_tensor *const *inputs, size_t count,
