@@ -101,6 +101,17 @@ void cli_progress(const cli_args *args, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void cli_progress_done(const cli_args *args);
 
+/* A file made in memory first: it appears whole or not at all. */
+typedef struct cli_draft {
+    FILE *f;
+    char *text;
+    size_t size;
+} cli_draft;
+/* False: out of memory, and a message was given. */
+bool cli_draft_begin(const cli_args *args, cli_draft *d);
+/* Writes it where ok, and frees it in any case. 0 or an exit code; not ok is out of memory. */
+int cli_draft_finish(const cli_args *args, cli_draft *d, const char *path, bool ok);
+
 /* Opens a regular file, or also a pipe, for reading; NULL and why. */
 FILE *cli_open(const char *path, bool pipe, nori_error *err);
 

@@ -195,6 +195,28 @@ void cli_progress_done(const cli_args *args)
     }
 }
 
+bool cli_draft_begin(const cli_args *args, cli_draft *d)
+{
+    *d = (cli_draft){0};
+    d->f = open_memstream(&d->text, &d->size);
+    if (!d->f) {
+        cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
+    }
+    return d->f != NULL;
+}
+
+int cli_draft_finish(const cli_args *args, cli_draft *d, const char *path, bool ok)
+{
+    nori_error err = {0};
+    ok = ok && ferror(d->f) == 0;
+    ok = fclose(d->f) == 0 && ok;
+    int code = !ok ? cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory")
+               : nori_file_write(path, d->text, d->size, &err) == NORI_OK ? EXIT_YES
+                                                                          : cli_fail(args, &err);
+    free(d->text);
+    return code;
+}
+
 FILE *cli_open(const char *path, bool pipe, nori_error *err)
 {
     struct stat info;

@@ -2,23 +2,19 @@
  * the numbers of this question, to be asked again with what the device measures. */
 #include "place_job.h"
 
-#include <stdlib.h>
-
 int place_header(const place_job *j)
 {
     const char *path = cli_value(j->args, "--header");
     const nori_place_question *q = &j->question;
     const nori_place_answer *a = &j->answer;
-    nori_error err = {0};
-    char *text = NULL;
-    size_t size = 0;
+    cli_draft d;
     if (!path) {
         return EXIT_YES;
     }
-    FILE *f = open_memstream(&text, &size);
-    if (!f) {
-        return cli_fail_text(j->args, NORI_ERROR_MEMORY, "out of memory");
+    if (!cli_draft_begin(j->args, &d)) {
+        return EXIT_UNSUPPORTED;
     }
+    FILE *f = d.f;
     bool edge = a->option[0].possible, cloud = a->option[1].possible;
     fprintf(f, "/* Where a call runs, written by nori place; times in seconds. */\n"
                "#ifndef NORI_PLACEMENT_H\n#define NORI_PLACEMENT_H\n\n"
@@ -40,11 +36,5 @@ int place_header(const place_job *j)
                "    way += up_speed > 0 ? NORI_PLACE_UP_BYTES / up_speed : 0;\n"
                "    way += down_speed > 0 ? NORI_PLACE_DOWN_BYTES / down_speed : 0;\n"
                "    return NORI_PLACE_EDGE_S - NORI_PLACE_CLOUD_S < way;\n}\n\n#endif\n");
-    bool bad = ferror(f) != 0;
-    bad = fclose(f) != 0 || bad;
-    int code = bad ? cli_fail_text(j->args, NORI_ERROR_MEMORY, "out of memory")
-               : nori_file_write(path, text, size, &err) == NORI_OK ? EXIT_YES
-                                                                    : cli_fail(j->args, &err);
-    free(text);
-    return code;
+    return cli_draft_finish(j->args, &d, path, true);
 }

@@ -82,19 +82,16 @@ int place_page(const place_job *j)
 {
     const char *path = cli_value(j->args, "--html");
     const nori_place_answer *a = &j->answer;
-    nori_error err = {0};
     cli_page p;
-    char *text = NULL;
-    size_t size = 0;
+    cli_draft d;
     if (!path) {
         return EXIT_YES;
     }
-    FILE *f = open_memstream(&text, &size);
-    if (!f) {
-        return cli_fail_text(j->args, NORI_ERROR_MEMORY, "out of memory");
+    if (!cli_draft_begin(j->args, &d)) {
+        return EXIT_UNSUPPORTED;
     }
     int count = j->question.can_split ? 3 : 2;
-    cli_page_begin(&p, f, "Placement", j->args->count ? j->args->positional[0] : "");
+    cli_page_begin(&p, d.f, "Placement", j->args->count ? j->args->positional[0] : "");
     cli_page_figure(&p, "place", "%s", names[a->place]);
     cli_page_figure(&p, "the cloud computes faster by", "%.4g ms", 1e3 * a->gain);
     cli_page_figure(&p, "the way there costs", "%.4g ms", 1e3 * a->penalty);
@@ -107,11 +104,5 @@ int place_page(const place_job *j)
         sweep_chart(&p, j);
     }
     cli_page_finish(&p);
-    bool bad = ferror(f) != 0;
-    bad = fclose(f) != 0 || bad;
-    int code = bad ? cli_fail_text(j->args, NORI_ERROR_MEMORY, "out of memory")
-               : nori_file_write(path, text, size, &err) == NORI_OK ? EXIT_YES
-                                                                    : cli_fail(j->args, &err);
-    free(text);
-    return code;
+    return cli_draft_finish(j->args, &d, path, true);
 }

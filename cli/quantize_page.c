@@ -298,16 +298,14 @@ static bool histograms(cli_page *p, const nori_quantize_report *r)
 
 int quantize_page(const cli_args *args, const nori_quantize_report *r)
 {
-    char *text = NULL, title[300];
-    size_t size = 0;
-    nori_error err = {0};
+    char title[300];
     cli_page p;
-    FILE *f = open_memstream(&text, &size);
-    if (!f) {
-        return cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
+    cli_draft d;
+    if (!cli_draft_begin(args, &d)) {
+        return EXIT_UNSUPPORTED;
     }
     snprintf(title, sizeof(title), "%.250s on integers", args->positional[0]);
-    cli_page_begin(&p, f, title, "What quantization cost, and what it won");
+    cli_page_begin(&p, d.f, title, "What quantization cost, and what it won");
     figures(&p, r);
     remarks(&p, r);
     cli_page_section(&p, "Error");
@@ -321,12 +319,5 @@ int quantize_page(const cli_args *args, const nori_quantize_report *r)
     cli_page_section(&p, "Histograms of the values that agree least; the range chosen is shaded");
     ok = ok && histograms(&p, r);
     cli_page_finish(&p);
-    bool bad = ferror(f) != 0 || !ok;
-    bad = fclose(f) != 0 || bad;
-    int code = bad ? cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory")
-               : nori_file_write(cli_value(args, "--html"), text, size, &err) == NORI_OK
-                   ? EXIT_YES
-                   : cli_fail(args, &err);
-    free(text);
-    return code;
+    return cli_draft_finish(args, &d, cli_value(args, "--html"), ok);
 }

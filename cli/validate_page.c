@@ -14,8 +14,7 @@
 typedef struct sheet {
     const cli_args *args;
     cli_page page;
-    char *text;
-    size_t size;
+    cli_draft draft;
 } sheet;
 
 /* False: none was asked for, or it cannot be made, which code then says. */
@@ -27,28 +26,19 @@ static bool begin(sheet *s, const cli_args *args, const char *subtitle, int *cod
     if (!cli_has(args, "--html")) {
         return false;
     }
-    FILE *f = open_memstream(&s->text, &s->size);
-    if (!f) {
-        *code = cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
+    if (!cli_draft_begin(args, &s->draft)) {
+        *code = EXIT_UNSUPPORTED;
         return false;
     }
     snprintf(title, sizeof(title), "Agreement of %.250s", args->positional[0]);
-    cli_page_begin(&s->page, f, title, subtitle);
+    cli_page_begin(&s->page, s->draft.f, title, subtitle);
     return true;
 }
 
 static int finish(sheet *s)
 {
-    nori_error err = {0};
     cli_page_finish(&s->page);
-    bool bad = ferror(s->page.f) != 0;
-    bad = fclose(s->page.f) != 0 || bad;
-    int code = bad ? cli_fail_text(s->args, NORI_ERROR_MEMORY, "out of memory")
-               : nori_file_write(cli_value(s->args, "--html"), s->text, s->size, &err) == NORI_OK
-                   ? EXIT_YES
-                   : cli_fail(s->args, &err);
-    free(s->text);
-    return code;
+    return cli_draft_finish(s->args, &s->draft, cli_value(s->args, "--html"), true);
 }
 
 /* ---- rows ---- */

@@ -102,39 +102,26 @@ static void patches(void **state)
         for (size_t step = 1; step <= 3; step++) {
             for (size_t piece = 1; piece <= k->f32_nr; piece += 2) {
                 enum { DEPTH = 6 };
-                size_t nr = k->f32_nr, from[NORI__NR_MAX], pieces = 0, pieces16 = 0;
+                size_t nr = k->f32_nr, from[NORI__NR_MAX], pieces = 0;
                 int64_t where[NORI__NR_MAX], offset[DEPTH];
                 for (size_t j = 0; j < nr; j += piece) {
                     from[pieces] = j;
                     where[pieces++] = (int64_t)(j * 7);
-                    pieces16 += j < k->s16_nr;
                 }
                 for (int64_t p = 0; p < DEPTH; p++) {
                     offset[p] = p * 11;
                 }
                 size_t n = 11 * DEPTH + 7 * nr + nr * step;
                 float *x = floats(n);
-                int16_t *x16 = malloc(n * sizeof(*x16));
-                for (size_t i = 0; i < n; i++) {
-                    x16[i] = (int16_t)(next() * 255);
-                }
                 buffer out = take((DEPTH + 1) * nr * sizeof(float), 4);
-                buffer out16 = take((DEPTH / 2 + 1) * k->s16_nr * 2 * sizeof(int16_t), 2);
                 k->f32_patches(DEPTH, offset, x, pieces, from, where, step, out.p);
-                k->s16_patches(DEPTH / 2, offset, x16, pieces16, from, where, step, out16.p);
                 for (size_t i = 0; i < DEPTH * nr; i++) {
                     size_t p = i / nr, j = i % nr, s = j / piece;
                     size_t at = (size_t)(offset[p] + where[s]) + (j - from[s]) * step;
                     assert_true(((float *)out.p)[i] == x[at]);
-                    if (j < k->s16_nr) {
-                        assert_int_equal(
-                            ((int16_t *)out16.p)[(p / 2 * k->s16_nr + j) * 2 + p % 2], x16[at]);
-                    }
                 }
                 give(&out);
-                give(&out16);
                 free(x);
-                free(x16);
             }
         }
     }
@@ -233,18 +220,15 @@ static void int_rows(void **state)
                     sums[i] = (int32_t)(next() * 2e9);
                 }
                 buffer q = take(n, 1), r = take(n, 1), y = take(n * sizeof(float), 4);
-                buffer w = take(n * sizeof(int16_t), 2);
                 k->quantize(n, x, 0.5f, 3, is_signed, q.p);
                 k->requantize_each(n, sums, sums, scale, -2, is_signed, r.p);
                 k->dequantize(n, q.p, is_signed, 5, 0.1f, y.p);
-                k->s16_widen(n, q.p, is_signed, 5, w.p);
                 for (size_t i = 0; i < n; i++) {
                     double v = rintf(x[i] / 0.5f) + 3.0f;
                     v = v >= low ? fmin(v, high) : low;
                     int32_t got = is_signed ? ((int8_t *)q.p)[i] : ((uint8_t *)q.p)[i];
                     assert_int_equal(got, (int32_t)v);
                     assert_true(((float *)y.p)[i] == (float)(got - 5) * 0.1f);
-                    assert_int_equal(((int16_t *)w.p)[i], got - 5);
                     int32_t twice = (int32_t)((uint32_t)sums[i] + (uint32_t)sums[i]);
                     v = rintf((float)twice * scale[i]) + -2.0f;
                     v = v >= low ? fmin(v, high) : low;
@@ -261,7 +245,6 @@ static void int_rows(void **state)
                 give(&q);
                 give(&r);
                 give(&y);
-                give(&w);
                 free(x);
                 free(scale);
                 free(sums);
@@ -607,28 +590,6 @@ static void depthwise(void **state)
                     free(w);
                     free(add);
                 }
-            }
-        }
-        for (size_t stride = 1; stride < 4; stride++) {
-            for (size_t n = 1; n < 20; n++) {
-                const int64_t offset[3] = {0, 2, 9};
-                const int16_t w[3] = {-255, 7, 255};
-                size_t width = 10 + (n + 8) * stride + 16;
-                int16_t *x = malloc(width * sizeof(*x));
-                for (size_t i = 0; i < width; i++) {
-                    x[i] = (int16_t)(i % 3 ? next() * 255 : -255);
-                }
-                buffer y = take(n * sizeof(int32_t), 4);
-                k->s16_depthwise(n, 3, offset, x, stride, w, y.p);
-                for (size_t j = 0; j < n; j++) {
-                    int32_t sum = 0;
-                    for (size_t t = 0; t < 3; t++) {
-                        sum += w[t] * x[(size_t)offset[t] + j * stride];
-                    }
-                    assert_int_equal(((int32_t *)y.p)[j], sum);
-                }
-                give(&y);
-                free(x);
             }
         }
     }

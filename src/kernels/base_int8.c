@@ -46,40 +46,6 @@ static void s16_pack(size_t width, size_t k, size_t count, const void *in, size_
     }
 }
 
-static void s16_widen(size_t n, const void *in, bool is_signed, int32_t zero, int16_t *out)
-{
-    for (size_t i = 0; i < n; i++) {
-        out[i] = widened(in, i, is_signed, zero);
-    }
-}
-
-static void s16_patches(size_t pairs, const int64_t *offset, const int16_t *x, size_t pieces,
-                        const size_t *from, const int64_t *where, size_t step, int16_t *out)
-{
-    for (size_t p = 0; p < pairs; p++, out += 2 * NR) {
-        for (size_t s = 0; s < pieces; s++) {
-            size_t end = s + 1 < pieces ? from[s + 1] : NR;
-            for (size_t j = from[s]; j < end; j++) {
-                int64_t at = where[s] + (int64_t)((j - from[s]) * step);
-                out[2 * j] = x[offset[2 * p] + at];
-                out[2 * j + 1] = x[offset[2 * p + 1] + at];
-            }
-        }
-    }
-}
-
-static void s16_depthwise(size_t n, size_t taps, const int64_t *offset, const int16_t *x,
-                          size_t step, const int16_t *w, int32_t *y)
-{
-    for (size_t j = 0; j < n; j++) {
-        uint32_t sum = 0;
-        for (size_t k = 0; k < taps; k++) {
-            sum += (uint32_t)(w[k] * x[offset[k] + (int64_t)(j * step)]);
-        }
-        y[j] = (int32_t)sum;
-    }
-}
-
 static void put8(void *out, size_t i, bool is_signed, float v, int32_t zero)
 {
     float low = is_signed ? -128.0f : 0.0f, high = is_signed ? 127.0f : 255.0f;
@@ -136,9 +102,6 @@ void nori__base_int8(nori__kernels *k)
     k->s16_nr = NR;
     k->s16_tile = s16_tile;
     k->s16_pack = s16_pack;
-    k->s16_widen = s16_widen;
-    k->s16_patches = s16_patches;
-    k->s16_depthwise = s16_depthwise;
     k->requantize = requantize;
     k->requantize_each = requantize_each;
     k->quantize = quantize;

@@ -147,15 +147,6 @@ typedef struct nori__kernels {
      * is_signed: in holds int8_t, else uint8_t. */
     void (*s16_pack)(size_t width, size_t k, size_t count, const void *in, size_t k_step,
                      size_t step, bool is_signed, int32_t zero, int16_t *out);
-    /* out = in - zero. */
-    void (*s16_widen)(size_t n, const void *in, bool is_signed, int32_t zero, int16_t *out);
-    /* f32_patches for pairs of rows: offset has 2 * pairs entries, out is [pairs][nr][2]. */
-    void (*s16_patches)(size_t pairs, const int64_t *offset, const int16_t *x, size_t pieces,
-                        const size_t *from, const int64_t *where, size_t step, int16_t *out);
-    /* A row of a depthwise convolution: y[j] = sum of w[k] * x[offset[k] + j * step]. x needs slack
-     * of 8 * step elements after the last one used. */
-    void (*s16_depthwise)(size_t n, size_t taps, const int64_t *offset, const int16_t *x,
-                          size_t step, const int16_t *w, int32_t *y);
     /* out = saturate(round_half_even((in + bias) * scale) + zero). */
     void (*requantize)(size_t n, const int32_t *in, int32_t bias, float scale, int32_t zero,
                        bool is_signed, void *out);

@@ -137,105 +137,6 @@ static void s16_pack(size_t width, size_t k, size_t count, const void *in, size_
     }
 }
 
-static void s16_widen(size_t n, const void *in, bool is_signed, int32_t zero, int16_t *out)
-{
-    __m256i z = _mm256_set1_epi16((int16_t)zero);
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16) {
-        __m256i v = widen((const uint8_t *)in + i, is_signed);
-        _mm256_storeu_si256((__m256i *)(out + i), _mm256_sub_epi16(v, z));
-    }
-    for (; i < n; i++) {
-        out[i] = one(in, i, is_signed, zero);
-    }
-}
-
-/* Two rows of 16 side by side as pairs. */
-ALWAYS void put_pairs(__m256i u, __m256i v, int16_t *to)
-{
-    __m256i low = _mm256_unpacklo_epi16(u, v), high = _mm256_unpackhi_epi16(u, v);
-    _mm256_storeu_si256((__m256i *)to, _mm256_permute2x128_si256(low, high, 0x20));
-    _mm256_storeu_si256((__m256i *)(to + 16), _mm256_permute2x128_si256(low, high, 0x31));
-}
-
-/* Every second of 32 values. */
-ALWAYS __m256i every_second(const int16_t *in)
-{
-    const __m256i keep = _mm256_set1_epi32(0xffff);
-    __m256i u = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)in), keep);
-    __m256i v = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)(in + 16)), keep);
-    return _mm256_permute4x64_epi64(_mm256_packus_epi32(u, v), 0xd8);
-}
-
-static void s16_patches(size_t pairs, const int64_t *offset, const int16_t *x, size_t pieces,
-                        const size_t *from, const int64_t *where, size_t step, int16_t *out)
-{
-    for (size_t p = 0; p < pairs; p++, out += 2 * NR) {
-        /* A later piece overwrites what the one before wrote too much. */
-        for (size_t s = 0; s < pieces; s++) {
-            const int16_t *u = x + offset[2 * p] + where[s];
-            const int16_t *v = x + offset[2 * p + 1] + where[s];
-            int16_t *to = out + 2 * from[s];
-            if (step == 1) {
-                put_pairs(_mm256_loadu_si256((const __m256i *)u),
-                          _mm256_loadu_si256((const __m256i *)v), to);
-            } else if (step == 2) {
-                put_pairs(every_second(u), every_second(v), to);
-            } else {
-                size_t end = s + 1 < pieces ? from[s + 1] : NR;
-                for (size_t j = 0; j < end - from[s]; j++) {
-                    to[2 * j] = u[j * step];
-                    to[2 * j + 1] = v[j * step];
-                }
-            }
-        }
-    }
-}
-
-ALWAYS __m256i take(const int16_t *in, const size_t step)
-{
-    if (step == 1) {
-        return _mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)in));
-    }
-    if (step == 2) {
-        __m256i v = _mm256_loadu_si256((const __m256i *)in);
-        return _mm256_srai_epi32(_mm256_slli_epi32(v, 16), 16);
-    }
-    return _mm256_setr_epi32(in[0], in[step], in[2 * step], in[3 * step], in[4 * step],
-                             in[5 * step], in[6 * step], in[7 * step]);
-}
-
-/* Values stand alone in 32 bits, weights beside zero: the pair product is the plain one. */
-ALWAYS void depthwise(size_t n, size_t taps, const int64_t *offset, const int16_t *x,
-                      const size_t step, const int16_t *w, int32_t *y)
-{
-    for (size_t j = 0; j < n; j += 8) {
-        __m256i sum = _mm256_setzero_si256();
-        for (size_t k = 0; k < taps; k++) {
-            __m256i v = take(x + offset[k] + j * step, step);
-            sum = _mm256_add_epi32(sum,
-                                   _mm256_madd_epi16(v, _mm256_set1_epi32((uint16_t)w[k])));
-        }
-        if (n - j >= 8) {
-            _mm256_storeu_si256((__m256i *)(y + j), sum);
-        } else {
-            _mm256_maskstore_epi32(y + j, first(n - j), sum);
-        }
-    }
-}
-
-static void s16_depthwise(size_t n, size_t taps, const int64_t *offset, const int16_t *x,
-                          size_t step, const int16_t *w, int32_t *y)
-{
-    if (step == 1) {
-        depthwise(n, taps, offset, x, 1, w, y);
-    } else if (step == 2) {
-        depthwise(n, taps, offset, x, 2, w, y);
-    } else {
-        depthwise(n, taps, offset, x, step, w, y);
-    }
-}
-
 /* ---- quantization ---- */
 
 /* 8 floats to 8-bit values: half to even, saturated, NaN to the lowest (max gives its second
@@ -320,9 +221,6 @@ void nori__avx2_int8(nori__kernels *k)
     k->s16_nr = NR;
     k->s16_tile = s16_tile;
     k->s16_pack = s16_pack;
-    k->s16_widen = s16_widen;
-    k->s16_patches = s16_patches;
-    k->s16_depthwise = s16_depthwise;
     k->requantize = requantize;
     k->requantize_each = requantize_each;
     k->dequantize = dequantize;
