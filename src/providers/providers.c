@@ -17,6 +17,7 @@ static const nori__builtin builtins[] = {
 #ifdef NORI_WITH_XNNPACK
     {&nori__xnnpack_provider, NULL},
 #endif
+    {&nori__nnapi_provider, NULL},
 #ifdef NORI_WITH_OPENCL
     {&nori__opencl_provider, NULL},
 #endif

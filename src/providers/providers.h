@@ -13,6 +13,7 @@ typedef struct nori__builtin {
 const nori__builtin *nori__builtin_find(const char *name); /* NULL: none of that name */
 
 extern const nori_provider nori__reference_provider, nori__ort_provider, nori__xnnpack_provider;
+extern const nori_provider nori__nnapi_provider;
 extern const nori_provider nori__opencl_provider; /* with NORI_WITH_OPENCL */
 
 /* ---- open_provider.c ---- */

@@ -1,0 +1,125 @@
+/* nnapi.h: what the files of the nnapi provider share.
+ *
+ * A part becomes one NNAPI model of fixed shapes: its values are operands, its nodes operations, its
+ * constants are kept by the part as long as the model lives. A value may be there in two forms, each
+ * made when an operation first wants it: plain, as ONNX has it, and, for four dimensions, channels
+ * last, which NNAPI's convolutions, pools and resizing take. Inputs and outputs are plain: what turns
+ * them is a TRANSPOSE in the model, which the device runs. */
+#ifndef NORI_PROVIDERS_NNAPI_NNAPI_H
+#define NORI_PROVIDERS_NNAPI_NNAPI_H
+
+#include "plan/part.h"
+#include "providers/nnapi/nnapi_abi.h"
+
+#define NA_NONE UINT32_MAX
+#define NA_RANK 4
+#define NA_OLDEST 28 /* TRANSPOSE and SUB came then */
+
+enum { NA_PLAIN, NA_LAST, NA_FORMS };
+
+typedef struct na_self {
+    na_calls call;
+    void *library;
+    int64_t level;
+    const na_device *chosen; /* NULL: the system chooses */
+    double launch_ns;
+    char *text; /* the options; the next four point into it */
+    size_t text_bytes;
+    const char *lib, *device_want, *cache_dir;
+    nori_device device;
+    char device_name[128];
+} na_self;
+
+typedef struct na_part {
+    na_self *self;
+    nori_part *part;
+    nori__arena arena; /* constants, too */
+    na_model *model;
+    na_compilation *compilation;
+    uint32_t (*forms)[NA_FORMS]; /* per value: operands, or NA_NONE */
+    uint32_t *reader;            /* per value: position of the one node that reads it, or NA_NONE */
+    uint32_t *input;             /* per value: its number among the part's inputs, or NA_NONE */
+    bool *is_out, *done;         /* per value; per node: it is part of another's operation */
+    uint32_t operands;           /* made so far */
+    uint32_t *in, *in_number, n_in; /* the model's inputs: operand, number in the part */
+    uint32_t *out;                  /* the model's outputs, as many as the part's */
+    nori__hash content;             /* of all that was told to the model: names it in the cache */
+    nori_status status;             /* the first failure; all that makes operands then does nothing */
+    nori_error *err;
+} na_part;
+
+/* A node as rules see it. */
+typedef struct na_job {
+    const nori__node *node;
+    const uint32_t *in; /* values by number */
+    uint32_t n_in, out;
+    const uint32_t *outs;
+} na_job;
+
+/* An operator this provider takes. */
+typedef struct na_rule {
+    const char *name;
+    int level; /* the least that has it */
+    const char *(*claim)(const na_self *self, const nori__node *n); /* NULL: taken; else why not */
+    void (*emit)(na_part *p, const na_job *j);
+} na_rule;
+const na_rule *nori__na_rule(const nori__node *n); /* NULL: none */
+
+/* ---- nnapi_library.c ---- */
+nori_status nori__na_load(na_self *self, nori_error *err);
+
+/* ---- nnapi_claim.c ---- */
+nori_status nori__na_claim(void *self, const nori_node *node, nori_claim *claim, nori_error *err);
+const nori__value *nori__na_in(const nori__node *n, uint32_t i); /* NULL: absent */
+const nori_tensor *nori__na_const(const nori__node *n, uint32_t i); /* NULL: absent or not constant */
+const nori_tensor *nori__na_floats(const nori__node *n, uint32_t i); /* the same, of floats only */
+/* Floats of a known shape without zeros; rank 0: any that NNAPI has (constants may be scalars). */
+bool nori__na_is(const nori__value *v, int rank);
+bool nori__na_scalar(const nori__node *n, uint32_t i, float otherwise, float *out);
+int nori__na_axis(int64_t axis, int rank); /* -1: does not fit */
+
+/* ---- nnapi_value.c ---- */
+typedef struct na_shape {
+    int rank;
+    int64_t d[NA_RANK];
+    int64_t count;
+} na_shape;
+na_shape nori__na_shape(const na_part *p, uint32_t value, int form); /* scalars: [1] */
+const nori_tensor *nori__na_tensor(const na_part *p, uint32_t value); /* NULL: not constant */
+nori_status nori__na_check(na_part *p, int result, const char *call); /* keeps the failure */
+void nori__na_refuse(na_part *p, const char *why);
+uint32_t nori__na_operand(na_part *p, const na_shape *shape); /* of floats, to be written */
+uint32_t nori__na_int(na_part *p, int64_t value);
+uint32_t nori__na_float(na_part *p, float value);
+uint32_t nori__na_bool(na_part *p, bool value);
+uint32_t nori__na_ints(na_part *p, const int64_t *values, int rank, const int64_t *dims);
+float *nori__na_room(na_part *p, int64_t count); /* zeros that live as long as the part; NULL: failed */
+uint32_t nori__na_constant(na_part *p, const na_shape *shape, const float *room);
+void nori__na_op(na_part *p, int32_t code, const uint32_t *in, uint32_t n_in, uint32_t out);
+uint32_t nori__na_want(na_part *p, uint32_t value, int form);
+uint32_t nori__na_make(na_part *p, uint32_t value, int form); /* what an operation will write */
+void nori__na_share(na_part *p, uint32_t value, int form, uint32_t operand);
+int nori__na_layout(const na_part *p, uint32_t value); /* the form that is there; best plain */
+int nori__na_axis_in(int form, int rank, int axis);    /* where an axis of ONNX lies */
+/* Out of value's one reader when that is an activation NNAPI fuses, which is then done. */
+uint32_t nori__na_fuse(na_part *p, uint32_t value, int *fused);
+
+/* ---- nnapi_part.c ---- */
+nori_status nori__na_compile(void *self, nori_part *part, void **compiled, nori_error *err);
+nori_status nori__na_run(void *self, void *compiled, nori_call *call);
+void nori__na_free(void *self, void *compiled);
+
+/* ---- rules ---- */
+#define NA_RULES(R)                                                                                 \
+    R(conv) R(pool) R(global_pool) R(resize) R(product) R(binary) R(unary) R(clip) R(softmax)       \
+    R(prelu) R(batch_norm) R(hard_sigmoid) R(mean) R(reshape) R(transpose) R(concat) R(slice)       \
+    R(split) R(pad) R(depth_to_space)
+#define NA_DECLARE(family)                                                           \
+    const char *nori__na_claim_##family(const na_self *self, const nori__node *n);    \
+    void nori__na_emit_##family(na_part *p, const na_job *j);
+NA_RULES(NA_DECLARE)
+#undef NA_DECLARE
+/* NA_FUSED_* of Relu, Clip from 0 to 6 and from -1 to 1; NA_FUSED_NONE: another. */
+int nori__na_activation(const nori__node *n);
+
+#endif

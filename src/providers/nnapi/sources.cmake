@@ -1,0 +1,12 @@
+# The library of NNAPI is loaded when it is asked for, and its calls are declared here: it builds anywhere.
+nori_sources(
+    nnapi_claim.c
+    nnapi_elements.c
+    nnapi_library.c
+    nnapi_move.c
+    nnapi_part.c
+    nnapi_product.c
+    nnapi_provider.c
+    nnapi_value.c
+    nnapi_window.c
+)
