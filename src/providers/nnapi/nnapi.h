@@ -22,8 +22,8 @@ typedef struct na_self {
     void *library;
     int64_t level;
     const na_device *chosen; /* NULL: the system chooses */
-    double launch_ns;
-    char *text; /* the options; the next four point into it */
+    bool free_cost; /* the option costs=none */
+    char *text; /* the options; the next three point into it */
     size_t text_bytes;
     const char *lib, *device_want, *cache_dir;
     nori_device device;

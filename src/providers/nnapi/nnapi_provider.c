@@ -1,31 +1,27 @@
 /* nnapi_provider.c: NNAPI as an execution provider: options, opening, describing. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "providers/nnapi/nnapi.h"
 #include "providers/providers.h"
 
-#define LAUNCH_US 200 /* a guess at a driver in another process; launch_us= says better */
+#define LAUNCH_US 200 /* a guess at a driver in another process */
 
 static nori_status take_option(na_self *self, const char *key, const char *value, nori_error *err)
 {
-    if (nori__same(key, "launch_us")) {
-        char *end;
-        double us = strtod(value, &end);
-        if (end == value || *end || !(us >= 0 && us <= 1e9)) {
-            return nori__fail(err, NORI_ERROR_ARGUMENT,
-                              "nnapi: launch_us=%s: microseconds were expected", value);
-        }
-        self->launch_ns = us * 1e3;
-        return NORI_OK;
+    if (nori__same(key, "costs")) {
+        self->free_cost = nori__same(value, "none");
+        return self->free_cost || nori__same(value, "estimate")
+                   ? NORI_OK
+                   : nori__fail(err, NORI_ERROR_ARGUMENT,
+                                "nnapi: costs=%s: estimate or none was expected", value);
     }
     const char **text = nori__same(key, "lib")      ? &self->lib
                         : nori__same(key, "device") ? &self->device_want
                                                     : NULL;
     if (!text) {
         nori__fail(err, NORI_ERROR_ARGUMENT, "provider nnapi has no option \"%s\"", key);
-        nori__hint(err, "there are lib=PATH, device=NAME and launch_us=N, what the start of a part is "
-                        "taken to cost; 0 gives it every node it can take");
+        nori__hint(err, "there are lib=PATH, device=NAME and costs=estimate|none; none gives it every "
+                        "node it can take");
         return NORI_ERROR_ARGUMENT;
     }
     *text = value;
@@ -77,7 +73,6 @@ static nori_status na_open(const nori_provider_open *how, void **user, nori_erro
     if (!self) {
         return nori__no_memory(err);
     }
-    self->launch_ns = LAUNCH_US * 1e3;
     nori_status status = read_options(self, how, err);
     status = status == NORI_OK ? nori__na_load(self, err) : status;
     if (status != NORI_OK) {
@@ -101,8 +96,10 @@ static nori_status na_describe(void *user, nori_provider_info *info, nori_error 
              (long long)self->level);
     info->devices = &self->device;
     info->device_count = 1;
-    info->copy_in_bytes_per_s = info->copy_out_bytes_per_s = 2e9;
-    info->launch_ns = self->launch_ns;
+    if (!self->free_cost) {
+        info->copy_in_bytes_per_s = info->copy_out_bytes_per_s = 2e9;
+        info->launch_ns = LAUNCH_US * 1e3;
+    }
     return NORI_OK;
 }
 

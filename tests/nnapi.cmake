@@ -1,0 +1,28 @@
+# Tests of the provider nnapi: against a double of Android's library, which looks at every call and
+# computes; `lacking` is the same without one symbol.
+foreach(kind double lacking)
+    add_library(nnapi_${kind} MODULE
+        nnapi_double.c
+        nnapi_double_rules.c
+        nnapi_double_windows.c
+    )
+    set_target_properties(nnapi_${kind} PROPERTIES C_VISIBILITY_PRESET default)
+    target_link_libraries(nnapi_${kind} PRIVATE m Threads::Threads)
+    # what Android's header would declare
+    target_compile_options(nnapi_${kind} PRIVATE -Wno-missing-prototypes)
+endforeach()
+target_compile_definitions(nnapi_lacking PRIVATE LACKING)
+nori_test(nnapi fast test_nnapi.c)
+add_dependencies(test_nnapi nnapi_double nnapi_lacking)
+target_link_libraries(test_nnapi PRIVATE m ${CMAKE_DL_LIBS})
+target_compile_definitions(test_nnapi PRIVATE
+    NNAPI_DOUBLE="$<TARGET_FILE:nnapi_double>"
+    NNAPI_LACKING="$<TARGET_FILE:nnapi_lacking>"
+)
+if(Python3_FOUND)
+    # hand_history_lstm: its data has another rank than the input it is for
+    add_test(NAME models_nnapi COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/run_nnapi.py
+        --nori $<TARGET_FILE:nori> --models ${NORI_SHARED_DIR}/models
+        --double $<TARGET_FILE:nnapi_double> --large skip --threads 1,2 --skip hand_history_lstm)
+    set_tests_properties(models_nnapi PROPERTIES LABELS "full;models" TIMEOUT 900 SKIP_RETURN_CODE 77)
+endif()

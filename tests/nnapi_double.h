@@ -1,0 +1,89 @@
+/* nnapi_double.h: what the files of the double of NNAPI share. The double is a library with the calls
+ * of Android's libneuralnetworks.so that looks at each call by the rules of NNAPI, and computes with
+ * plain loops. It knows NNAPI's numbers on its own account: nothing of nori's is included.
+ *
+ * A broken rule is a fault: a line in the file NNAPI_DOUBLE_LOG names, counted by
+ * nnapi_double_faults(), and BAD_DATA or BAD_STATE from the call. NNAPI_DOUBLE_LEVEL sets the feature
+ * level (30), NNAPI_DOUBLE_REFUSE names a call that fails without being a fault. */
+#ifndef NORI_TESTS_NNAPI_DOUBLE_H
+#define NORI_TESTS_NNAPI_DOUBLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MAX_RANK = 8, NONE = -1 };
+enum { OK = 0, OUT_OF_MEMORY = 1, UNEXPECTED_NULL = 3, BAD_DATA = 4, OP_FAILED = 5, BAD_STATE = 6 };
+enum { FLOAT32 = 0, INT32 = 1, TENSOR_FLOAT32 = 3, TENSOR_INT32 = 4, BOOL = 6 };
+
+typedef struct operand_type {
+    int32_t type;
+    uint32_t rank;
+    const uint32_t *dims;
+    float scale;
+    int32_t zero_point;
+} operand_type;
+
+typedef struct operand {
+    int32_t type;
+    uint32_t rank, dims[MAX_RANK];
+    size_t count, bytes;
+    const void *value; /* of a constant; else NULL */
+    bool kept;         /* copied into here */
+    uint64_t sum;      /* of a value that is the caller's memory */
+    int writer;        /* operation, or NONE */
+    bool in, out;
+} operand;
+
+typedef struct operation operation;
+typedef struct rule rule;
+struct operation {
+    const rule *rule;
+    uint32_t n_in, *in, out;
+};
+
+typedef struct model {
+    operand *operands;
+    operation *operations;
+    uint32_t n_operands, n_operations, n_in, n_out, *in, *out;
+    uint32_t *order; /* of operations, so that all is written before it is read */
+    bool identified, finished;
+    int users; /* compilations */
+} model;
+
+/* One operation while it runs: data of all operands by number. */
+typedef struct job {
+    const model *m;
+    const operation *o;
+    void **data;
+} job;
+
+struct rule {
+    int32_t code;
+    const char *name;
+    /* Inputs: T tensor of floats, I of int32; i, f, b scalars; T+ any number of T. A '|' ends a form
+     * with fewer inputs, the digit behind it (9 = 29, 0 = 30) is the level that brought the next. */
+    int level;
+    const char *inputs;
+    /* What comes out; NULL, or the rule that is broken. */
+    const char *(*shape)(const model *m, const operation *o, operand *out);
+    void (*run)(const job *j);
+};
+
+int nnapi_double_fault(int result, const char *format, ...);
+int64_t nnapi_double_level(void);
+/* Looks at the inputs of an operation by its rule, sets out to what must come out; NULL: fits. */
+const rule *nnapi_double_rule(int32_t code);
+const char *nnapi_double_inputs(const model *m, const operation *o);
+
+/* ---- for rules ---- */
+const operand *arg(const model *m, const operation *o, uint32_t i);
+int32_t arg_int(const model *m, const operation *o, uint32_t i); /* also of BOOL */
+const int32_t *arg_ints(const model *m, const operation *o, uint32_t i);
+extern const rule nnapi_double_windows[], nnapi_double_others[]; /* end with a name of NULL */
+const char *like_first(const model *m, const operation *o, operand *out);
+float fused(int32_t code, double v);
+const float *in_data(const job *j, uint32_t i);
+float *out_data(const job *j);
+
+#endif
