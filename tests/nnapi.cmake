@@ -12,6 +12,14 @@ foreach(kind double lacking)
     target_compile_options(nnapi_${kind} PRIVATE -Wno-missing-prototypes)
 endforeach()
 target_compile_definitions(nnapi_lacking PRIVATE LACKING)
+nori_test(nnapi_double fast
+    nnapi_double.c
+    nnapi_double_rules.c
+    nnapi_double_windows.c
+    test_nnapi_double.c
+)
+target_compile_options(test_nnapi_double PRIVATE -Wno-missing-prototypes)
+target_link_libraries(test_nnapi_double PRIVATE m)
 nori_test(nnapi fast test_nnapi.c)
 add_dependencies(test_nnapi nnapi_double nnapi_lacking)
 target_link_libraries(test_nnapi PRIVATE m ${CMAKE_DL_LIBS})
