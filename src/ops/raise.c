@@ -5,6 +5,7 @@
  * under one form, a node is only taken along when both meanings give the same for it. */
 #include <stdio.h>
 
+#include "ops/forms.h"
 #include "ops/schema.h"
 #include "ops/upgrade.h"
 
@@ -60,39 +61,82 @@ static bool softmax_agrees(nori__node *n)
     return axis == type->rank - 1 && nori__node_set_int(n, "axis", axis);
 }
 
-static bool type_fits(const nori__schema_arg *args, uint16_t n_args, nori__value *const *values,
-                      uint32_t count)
+/* The first argument whose type is not one of those listed, or -1. */
+static int type_misfit(const nori__schema_arg *args, uint16_t n_args, nori__value *const *values,
+                       uint32_t count)
 {
     for (uint32_t i = 0; i < count && n_args > 0; i++) {
         const nori__schema_arg *arg = &args[i < n_args ? i : n_args - 1u];
         const nori__type *t = values[i] ? &values[i]->type : NULL;
         if (t && t->kind == NORI_KIND_TENSOR && t->elem != NORI_UNDEFINED &&
             !(arg->types >> t->elem & 1)) {
-            return false;
+            return (int)i;
         }
     }
-    return true;
+    return -1;
 }
 
-/* Whether the node's form is one the version in force under opset has. */
-static bool form_fits(const nori__node *n, const nori__schema *s)
+static const nori__schema_attr *attr_of(const nori__schema *s, const nori__attr *a)
 {
-    if (!s || s->deprecated || n->input_count > s->max_in || n->input_count < s->min_in ||
-        n->output_count > s->max_out) {
+    for (uint16_t k = 0; k < s->n_attr; k++) {
+        if (nori__same(s->attrs[k].name, a->name) &&
+            (s->attrs[k].kind == a->kind || a->kind == NORI__ATTR_NONE)) {
+            return &s->attrs[k];
+        }
+    }
+    return NULL;
+}
+
+/* Where no version of the operator is in force: when it came. */
+static void say_absent(const nori__node *n, const nori__schema *s, char *why, size_t size)
+{
+    const nori__schema *first = NULL;
+    for (int64_t v = 1; v <= NORI__OPSET_MAX_ONNX && !first; v++) {
+        first = nori__schema_find("", n->op_type, v);
+    }
+    if (s && s->deprecated) {
+        snprintf(why, size, "left ONNX with operator set %d", s->since);
+    } else if (first) {
+        snprintf(why, size, "came with operator set %d", first->since);
+    } else {
+        snprintf(why, size, "is no operator of ONNX");
+    }
+}
+
+bool nori__form_fits(const nori__node *n, int64_t opset, char *why, size_t size)
+{
+    const nori__schema *s = nori__schema_find("", n->op_type, opset);
+    if (!s || s->deprecated) {
+        say_absent(n, s, why, size);
+        return false;
+    }
+    if (n->input_count > s->max_in || n->input_count < s->min_in) {
+        snprintf(why, size, "has %u inputs; version %d takes %u to %u", n->input_count, s->since,
+                 s->min_in, s->max_in);
+        return false;
+    }
+    if (n->output_count > s->max_out) {
+        snprintf(why, size, "has %u outputs; version %d has %u", n->output_count, s->since,
+                 s->max_out);
         return false;
     }
     for (uint32_t i = 0; i < n->attr_count; i++) {
-        bool known = false;
-        for (uint16_t k = 0; k < s->n_attr && !known; k++) {
-            known = nori__same(s->attrs[k].name, n->attrs[i].name) &&
-                    (s->attrs[k].kind == n->attrs[i].kind || n->attrs[i].kind == NORI__ATTR_NONE);
-        }
-        if (!known) {
+        if (!attr_of(s, &n->attrs[i])) {
+            snprintf(why, size, "the attribute %.60s is not there in version %d",
+                     n->attrs[i].name, s->since);
             return false;
         }
     }
-    return type_fits(s->in, s->n_in, n->inputs, n->input_count) &&
-           type_fits(s->out, s->n_out, n->outputs, n->output_count);
+    int in = type_misfit(s->in, s->n_in, n->inputs, n->input_count);
+    int out = in < 0 ? type_misfit(s->out, s->n_out, n->outputs, n->output_count) : -1;
+    if (in >= 0 || out >= 0) {
+        const nori__value *v = in >= 0 ? n->inputs[in] : n->outputs[out];
+        snprintf(why, size, "%s %d is %s, which version %d does not take",
+                 in >= 0 ? "input" : "output", in >= 0 ? in : out,
+                 nori_type_name((nori_type)v->type.elem), s->since);
+        return false;
+    }
+    return true;
 }
 
 static bool in_main_domain(const nori__node *n)
@@ -100,20 +144,25 @@ static bool in_main_domain(const nori__node *n)
     return n->domain[0] == 0 && n->op && n->version > 0;
 }
 
+bool nori__form_means_same(const nori__node *n, int64_t opset)
+{
+    return epoch(n, n->version) == epoch(n, opset);
+}
+
 static bool stays(const nori__node *n, int64_t opset)
 {
-    return form_fits(n, nori__schema_find("", n->op_type, opset)) &&
-           epoch(n, n->version) == epoch(n, opset);
+    char why[128];
+    return nori__form_fits(n, opset, why, sizeof(why)) && nori__form_means_same(n, opset);
 }
 
 static nori_status finish(nori__ir *ir, int64_t opset, nori_error *err)
 {
-    char list[512] = "";
+    char list[512] = "", why[128];
     size_t used = 0, blocked = 0;
     for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (nori__node *n = g->first; n; n = n->next) {
             if (!in_main_domain(n) || n->settled || stays(n, opset) ||
-                (form_fits(n, nori__schema_find("", n->op_type, opset)) && softmax_agrees(n))) {
+                (nori__form_fits(n, opset, why, sizeof(why)) && softmax_agrees(n))) {
                 continue;
             }
             if (blocked++ < 5) {
@@ -140,8 +189,7 @@ static nori_status finish(nori__ir *ir, int64_t opset, nori_error *err)
     return NORI_OK;
 }
 
-/* The file format's version that an operator set came with: older readers would refuse it. */
-static int64_t ir_version_of(int64_t opset)
+int64_t nori__ir_of_opset(int64_t opset)
 {
     static const struct {
         int opset, ir;
@@ -166,7 +214,7 @@ nori_status nori__raise_opset(nori__ir *ir, int64_t opset, nori_error *err)
     }
     NORI__TRY(nori__upgrade(ir, err));
     NORI__TRY(finish(ir, opset, err));
-    int64_t least = ir_version_of(opset);
+    int64_t least = nori__ir_of_opset(opset);
     ir->ir_version = ir->ir_version < least ? least : ir->ir_version;
     return NORI_OK;
 }

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""nori opset and nori convert: what is said, what is written, what is refused."""
+import os
+
+import case
+import model_file as f
+
+DIGITS = os.path.join(case.DIGITS, "digits.onnx")
+
+
+class Convert(case.Case):
+    def one(self, name, *what, **more):
+        return self.file(name, f.one_node(*what, **more))
+
+    def convert(self, model, *args, **more):
+        return self.nori("convert", model, "--output", self.path("made.onnx"), *args, **more)
+
+    def same(self, model):
+        """What was made is valid and gives what the model gives."""
+        self.nori("check", self.path("made.onnx"))
+        self.nori("validate", model, "--against", self.path("made.onnx"))
+
+    def test_opset_says_who_needs_it(self):
+        r = self.nori("opset", DIGITS, "--json").json()
+        self.assertEqual((r["opset"], r["lowest"], r["lowest_ir"]), (16, 7, 4))
+        self.assertEqual([b["op"] for b in r["needed_by"]], ["Gemm"])
+        rows = {row["name"]: row for row in r["runtimes"]}
+        old, new = rows["ONNX Runtime 1.10"], rows["ONNX Runtime 1.12"]
+        self.assertTrue(old["refuses"] and old["lowest_loads"])
+        self.assertIn("operator set 16, it takes 7 to 15", old["reason"])
+        self.assertFalse(new["refuses"])
+        text = self.nori("opset", DIGITS).out
+        self.assertIn("--lowest --output", text)
+        self.assertIn("/head/Gemm (Gemm)", text)
+
+    def test_operators_are_refused_by_name(self):
+        model = self.one("gelu.onnx", "Gelu", [2], [2], opset=20)
+        r = self.nori("opset", model, "--json").json()
+        self.assertEqual(r["lowest"], 20)
+        self.assertIn("came with operator set 20", r["needed_by"][0]["reason"])
+        rows = {row["name"]: row for row in r["runtimes"]}
+        self.assertIn("operator Gelu", rows["ONNX Runtime 1.12"]["reason"])
+        self.assertFalse(rows["ONNX Runtime 1.12"]["lowest_loads"])
+
+    def test_up_and_down(self):
+        for args in (("--lowest",), ("--opset", "9"), ("--opset", "26"), ("--opset", "28")):
+            r = self.convert(DIGITS, *args, "--json").json()
+            self.assertNotEqual(r["opset_after"], 16)
+            self.same(DIGITS)
+        self.convert(self.path("made.onnx"), "--opset", "16", "--quiet")
+        self.same(DIGITS)
+
+    def test_inputs_become_attributes(self):
+        axes = f.ints("a", [1], [-1])
+        for op, y, opset, to in (("Squeeze", [2], 13, 9), ("Unsqueeze", [2, 1, 1], 21, 7),
+                                 ("ReduceMean", [2, 1], 18, 7), ("ReduceSum", [2, 1], 13, 1)):
+            model = self.one("x.onnx", op, [2, 1], y, initializers=[axes], extra_inputs=["a"],
+                             opset=opset)
+            self.convert(model, "--opset", str(to))
+            self.same(model)
+
+    def test_other_forms(self):
+        floats = lambda name, v: f.floats(name, [], [v])
+        bounds = [floats("lo", -0.5), floats("hi", 0.5)]
+        pads = [f.ints("p", [2], [1, 2]), f.floats("v", [], [7]), f.ints("ax", [1], [1])]
+        slices = [f.ints("s", [1], [1]), f.ints("e", [1], [3]), f.ints("ax", [1], [-1])]
+        for op, y, consts, names, attrs, opset, to in (
+                ("Clip", [2, 4], bounds, ["lo", "hi"], {}, 13, 6),
+                ("Clip", [2, 4], bounds[1:], ["", "hi"], {}, 13, 6),
+                ("Pad", [2, 7], pads, ["p", "v", "ax"], {}, 18, 2),
+                ("Slice", [2, 2], slices, ["s", "e", "ax"], {}, 13, 1),
+                ("Softmax", [2, 4], [], [], {"axis": 0}, 13, 11),
+                ("Softmax", [2, 4], [], [], {}, 13, 1),
+                ("Reshape", [4, 2], [f.ints("n", [2], [4, 2])], ["n"], {}, 14, 1)):
+            model = self.one("x.onnx", op, [2, 4], y, initializers=consts, extra_inputs=names,
+                             opset=opset, **attrs)
+            self.convert(model, "--opset", str(to))
+            self.same(model)
+
+    def test_split_lists_unequal_parts(self):
+        graph = f.Graph([f.node("Split", ["x"], ["y", "z"], num_outputs=2)],
+                        [f.value("x", f.tensor_type(f.FLOAT, [5]))],
+                        [f.value("y", f.tensor_type(f.FLOAT, [3])),
+                         f.value("z", f.tensor_type(f.FLOAT, [2]))])
+        model = self.file("s.onnx", f.model(graph, opset=18))
+        self.convert(model, "--opset", "2")
+        self.same(model)
+
+    def test_all_that_stands_in_the_way_at_once(self):
+        graph = f.Graph([f.node("Gelu", ["x"], ["a"], name="first"),
+                         f.node("Squeeze", ["a", "axes"], ["b"], name="second"),
+                         f.node("Mish", ["b"], ["y"], name="third")],
+                        [f.value("x", f.tensor_type(f.FLOAT, [2, 1])),
+                         f.value("axes", f.tensor_type(f.INT64, [1]))],
+                        [f.value("y", f.tensor_type(f.FLOAT, None))])
+        model = self.file("g.onnx", f.model(graph, opset=20))
+        r = self.convert(model, "--opset", "11", code=4)
+        for name, why in (("first", "set 20"), ("second", "computed in each run"), ("third", "set 18")):
+            self.assertRegex(r.err, "%s.*%s" % (name, why))
+        self.assertIn("3 nodes", r.err)
+        self.assertFalse(os.path.exists(self.path("made.onnx")))
+        j = self.convert(model, "--opset", "11", "--json", code=4).json()
+        self.assertEqual([b["op"] for b in j["blockers"]], ["Gelu", "Squeeze", "Mish"])
+
+    def test_what_is_not_changed_is_kept(self):
+        graph = f.Graph([f.node("Relu", ["x"], ["y"], name="n")],
+                        [f.value("x", f.tensor_type(f.FLOAT, ["batch", 3]))],
+                        [f.value("y", f.tensor_type(f.FLOAT, ["batch", 3]))],
+                        [f.floats("unread", [1], [5])])
+        graph.data += f.put(10, "words about the graph") + f.put(13, f.value(
+            "y", f.tensor_type(f.FLOAT, ["batch", 3])))
+        data = f.model(graph, opset=13, ir=8, metadata=[("key", "word")]) + f.put(1000, "unknown")
+        model = self.file("k.onnx", data)
+        self.convert(model, "--opset", "6", "--ir", "8")
+        with open(self.path("made.onnx"), "rb") as made:
+            written = made.read()
+        for text in (b"words about the graph", b"unread", b"key", b"word", b"unknown", b"batch"):
+            self.assertEqual(written.count(text), data.count(text), text)
+        self.convert(self.path("made.onnx"), "--opset", "13", "--ir", "8")
+        with open(self.path("made.onnx"), "rb") as made:
+            self.assertEqual(sorted(made.read()), sorted(data))
+
+    def test_refusals(self):
+        for args, word in ((("--opset", "9", "--lowest"), "not both"), ((), "nothing to change"),
+                           (("--opset", "0"), "--opset"), (("--opset", "99"), "99"),
+                           (("--ir", "2"), "IR version 2"), (("--ir", "99"), "IR version 99")):
+            self.assertIn(word, self.convert(DIGITS, *args, code=2).err)
+        self.nori("convert", DIGITS, "--opset", "9", code=2)
+        self.nori("opset", code=2)
+
+
+if __name__ == "__main__":
+    case.main()
