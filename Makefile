@@ -27,7 +27,8 @@ test-all:
 	@ctest --test-dir $(BUILD) --output-on-failure
 
 bench: build
-	@for m in examples/digits/digits.onnx; do $(NORI) bench $$m --runs 200 --profile; done
+	@$(NORI) bench examples/digits/digits.onnx --runs 200 --profile
+	@bench/targets.py --build $(BUILD) $(if $(MODELS),--models $(MODELS)) $(TARGETS)
 
 # Installs what `make build` made; DESTDIR is put before every path.
 install:
