@@ -157,16 +157,30 @@ static int by_own(const void *x, const void *y)
     return (a->own.sqnr_db > b->own.sqnr_db) - (a->own.sqnr_db < b->own.sqnr_db);
 }
 
-static void json_layers(const nori_layer *list, size_t count, bool all, const nori_layer *first)
+/* The first of those sorted; NULL: no layer has an error of its own. */
+static const nori_layer *worst_own(const nori_layer **sorted, size_t count)
+{
+    const nori_layer *l = count > 0 ? sorted[0] : NULL;
+    return l && l->has_own && !(isinf(l->own.sqnr_db) && l->own.sqnr_db > 0) ? l : NULL;
+}
+
+static void json_value(cli_json *j, const char *key, const nori_layer *l)
+{
+    if (l) {
+        cli_json_string(j, key, l->value);
+    } else {
+        cli_json_null(j, key);
+    }
+}
+
+static void json_layers(const nori_layer *list, size_t count, bool all, const nori_layer *first,
+                        const nori_layer *worst)
 {
     cli_json j;
     cli_json_begin(&j, stdout);
     cli_json_bool(&j, "agree", all);
-    if (first) {
-        cli_json_string(&j, "first", first->value);
-    } else {
-        cli_json_null(&j, "first");
-    }
+    json_value(&j, "first", first);
+    json_value(&j, "worst_own", worst);
     cli_json_array(&j, "layers");
     for (size_t i = 0; i < count; i++) {
         const nori_layer *l = &list[i];
@@ -217,6 +231,11 @@ static void text_layers(const nori_layer **sorted, size_t count, const nori_laye
     if (first) {
         printf("first value beyond tolerance: %s, made by %s\n", first->value, first->path);
     }
+    const nori_layer *worst = worst_own(sorted, count);
+    if (worst) {
+        printf("largest error of its own: %s, made by %s, %.1f dB\n", worst->value, worst->path,
+               worst->own.sqnr_db);
+    }
 }
 
 bool validate_print_layers(const cli_args *args, const nori_layers *layers)
@@ -238,10 +257,12 @@ bool validate_print_layers(const cli_args *args, const nori_layers *layers)
         first = bad && !first ? &list[i] : first;
         all = all && !bad;
     }
-    if (list && sorted && args->json) {
-        json_layers(list, count, all, first);
-    } else if (list && sorted) {
+    if (list && sorted) {
         qsort(sorted, count, sizeof(*sorted), by_own);
+    }
+    if (list && sorted && args->json) {
+        json_layers(list, count, all, first, worst_own(sorted, count));
+    } else if (list && sorted) {
         if (!args->quiet) {
             text_layers(sorted, count, first);
         }

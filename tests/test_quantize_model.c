@@ -234,6 +234,86 @@ static void dead_channels(void **state)
     assert_true(sqnr[1] >= sqnr[0]);
 }
 
+/* A bias of one element, where the first mending of such clipping once broke a tool. */
+static void bias_of_one(void **state)
+{
+    (void)state;
+    for (int per_channel = 0; per_channel < 2; per_channel++) {
+        make m;
+        nori_quantize_options o;
+        nori_quantize_report *report = NULL;
+        samples from = {4, {1, 2, 4, 4}, 4, -60, 67, 1};
+        make_begin(&m, 13);
+        make_input(&m, &m.graph, "x", NORI_FLOAT, "1 2 4 4");
+        make_output(&m, &m.graph, "y", NORI_FLOAT, "1 1 4 4");
+        make_weights(&m, &m.graph, "w", "1 2 1 1", (float[]){1e-9f, -0.5e-9f});
+        make_weights(&m, &m.graph, "b", "1", (float[]){-4.5f});
+        make_node(&m, &m.graph, "", "Conv", "conv", "x w b", "y");
+        nori_model *model = load(&m);
+        nori_quantize_options_default(&o);
+        o.per_channel = per_channel;
+        nori_model *made = quantize(model, &from, &o, &report);
+        const nori_tensor *b = constant_of(made, "b_quantized"), *s = constant_of(made, "b_scale");
+        assert_non_null(b);
+        assert_int_equal(nori_tensor_elements(b), 1);
+        double back = (double)nori__tensor_get_i64(b, 0) * nori__tensor_get_f64(s, 0);
+        assert_true(fabs(back + 4.5) < 0.045);
+        assert_true(output_sqnr(report) > 40);
+        nori_quantize_report_free(report);
+        nori_model_free(made);
+        nori_model_free(model);
+        make_end(&m);
+    }
+}
+
+/* The same of a depthwise convolution, beside channels of ordinary size. */
+static void dead_depthwise(void **state)
+{
+    (void)state;
+    static const float size[4] = {0, 1e-6f, 0.3f, 1};
+    float w[36];
+    double sqnr[2];
+    for (int i = 0; i < 36; i++) {
+        w[i] = size[i / 9] * (float)(i * 7 % 11 - 5) / 5;
+    }
+    for (int per_channel = 0; per_channel < 2; per_channel++) {
+        make m;
+        nori_quantize_options o;
+        nori_quantize_report *report = NULL;
+        nori_quantize_node n;
+        samples from = {4, {1, 4, 6, 6}, 4, -1, 1, 3};
+        make_begin(&m, 13);
+        make_input(&m, &m.graph, "x", NORI_FLOAT, "1 4 6 6");
+        make_output(&m, &m.graph, "y", NORI_FLOAT, "1 4 6 6");
+        make_weights(&m, &m.graph, "w", "4 1 3 3", w);
+        nori__pb_node *conv = make_node(&m, &m.graph, "", "Conv", "conv", "x w", "y");
+        make_attr_int(&m, conv, "group", 4);
+        make_attr_ints(&m, conv, "pads", 4, (int64_t[]){1, 1, 1, 1});
+        nori_model *model = load(&m);
+        nori_quantize_options_default(&o);
+        o.per_channel = per_channel;
+        nori_model *made = quantize(model, &from, &o, &report);
+        const nori_tensor *s = constant_of(made, "w_scale");
+        const nori_tensor *q = constant_of(made, "w_quantized");
+        assert_int_equal(nori_tensor_elements(s), per_channel ? 4 : 1);
+        for (int64_t i = 0; i < 36; i++) {
+            double scale = nori__tensor_get_f64(s, per_channel ? i / 9 : 0);
+            assert_true(isfinite(scale) && scale > 0);
+            double back = (double)nori__tensor_get_i64(q, i) * scale;
+            assert_true(fabs(back - w[i]) <= (per_channel ? size[i / 9] : 1) / 127 * 0.5001);
+        }
+        assert_true(node_of(report, "conv", &n));
+        assert_true(n.quantized);
+        sqnr[per_channel] = n.weight_sqnr;
+        assert_true(output_sqnr(report) > 30);
+        nori_quantize_report_free(report);
+        nori_model_free(made);
+        nori_model_free(model);
+        make_end(&m);
+    }
+    assert_true(sqnr[1] >= sqnr[0]);
+}
+
 /* Boxes in [0, 640] and scores in [0, 1] joined: nobody names a node, and the scores survive. */
 static void boxes_and_scores(void **state)
 {
@@ -357,7 +437,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digits),           cmocka_unit_test(other_kinds),
-        cmocka_unit_test(bias_that_clips),
+        cmocka_unit_test(bias_that_clips),  cmocka_unit_test(bias_of_one),
+        cmocka_unit_test(dead_depthwise),
         cmocka_unit_test(dead_channels),    cmocka_unit_test(boxes_and_scores),
         cmocka_unit_test(form),             cmocka_unit_test(refusals),
     };

@@ -190,7 +190,9 @@ typedef struct nori_layer {
     nori_agreement own;   /* the node alone, run on the want side's values: its own error */
 } nori_layer;
 /* Runs both once, at the levels the options say (0 has all of a model's values), and each node of
- * got's main graph whose inputs want has alone. inputs fit both. */
+ * got's main graph alone: on inputs of the same name that want has, or with the nodes that make its
+ * inputs from such, as QuantizeLinear and DequantizeLinear do; op and path are then those of the node
+ * that does more than that. inputs fit both. */
 NORI_API nori_status nori_validate_layers(const nori_model *got, const nori_model *want,
                                           const nori_session_options *got_options,
                                           const nori_session_options *want_options,

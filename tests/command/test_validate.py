@@ -68,6 +68,54 @@ class Validate(case.Case):
         self.assertIn("first value beyond tolerance: y", r.out)
         self.nori("validate", good, "--layers")
 
+    def test_layers_through_integers(self):
+        """The layer with the damaged weight has the largest error of its own; those behind it inherit."""
+        seed = 7
+
+        def even():
+            nonlocal seed
+            seed = (seed * 1664525 + 1013904223) % 2**32
+            return (seed >> 8) / 2**23 - 1
+
+        f = m.tensor_type(m.FLOAT, [1, 4, 8, 8])
+        names = ["one", "two", "three", "four"]
+        weights = [[even() for _ in range(16)] for _ in names]
+
+        def write(name, w):
+            nodes, x = [], "x"
+            for i, n in enumerate(names):
+                last = i + 1 == len(names)
+                nodes.append(m.node("Conv", [x, "w" + n], ["y" if last else "c" + n], name=n))
+                if not last:
+                    nodes.append(m.node("Relu", ["c" + n], ["r" + n], name="relu" + n))
+                x = "r" + n
+            return self.file(name, m.model(m.Graph(
+                nodes, [m.value("x", f)], [m.value("y", f)],
+                [m.floats("w" + n, [4, 4, 1, 1], w[i])
+                 for i, n in enumerate(names)])))
+
+        good = write("float.onnx", weights)
+        options = ["--random", "8", "--no-search", "--without", "equalize"]  # layers stay comparable
+        int8 = self.path("int8.onnx")
+        self.nori("quantize", good, "--output", int8, *options)
+        compare = ["validate", int8, "--against", good, "--layers"]
+        j = self.nori(*compare, "--json", code=1).json()
+        self.assertEqual(len([r for r in j["layers"] if "own" in r]), 7)
+        self.assertGreater(min(r["own"]["sqnr_db"] for r in j["layers"]), 30)
+        for at in (1, 2):
+            damaged = [list(w) for w in weights]
+            k = max(range(16), key=lambda i: abs(damaged[at][i]))
+            damaged[at][k] *= 0.9  # one weight, by 10 %
+            self.nori("quantize", write("bad.onnx", damaged), "--output", int8, *options)
+            r = self.nori(*compare, code=1)
+            self.assertEqual(r.out.splitlines()[1].split()[0], "c" + names[at], r.out)
+            self.assertIn("made by %s (Conv), " % names[at], r.out)
+            j = self.nori(*compare, "--json", code=1).json()
+            rows = {row["value"]: row for row in j["layers"]}
+            self.assertEqual(j["worst_own"], "c" + names[at])
+            own, total = rows["y"]["own"]["sqnr_db"], rows["y"]["total"]["sqnr_db"]
+            self.assertGreater(own, total + 3)  # what came in from the layer before it
+
     def test_levels(self):
         j = self.nori("validate", DIGITS, "--levels", "--json").json()
         self.assertEqual([r["level"] for r in j["levels"]], [1, 2])

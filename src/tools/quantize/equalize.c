@@ -141,6 +141,16 @@ static nori_status equalize(nori__quantizer *q, const pair *p, double *moved)
     return NORI_OK;
 }
 
+/* Channels of all that lies between the two have another size now. */
+static nori_status rename_between(nori__quantizer *q, const pair *p)
+{
+    nori_status s = NORI_OK;
+    for (nori__node *n = p->first; s == NORI_OK && n && n != p->second; n = sole_reader(n->outputs[0])) {
+        s = nori__q_rename(q, n, "equalized");
+    }
+    return s;
+}
+
 nori_status nori__q_equalize(nori__quantizer *q, size_t *count)
 {
     nori__vec pairs;
@@ -169,6 +179,9 @@ nori_status nori__q_equalize(nori__quantizer *q, size_t *count)
         for (size_t i = 0; s == NORI_OK && i < pairs.count; i++) {
             s = equalize(q, pairs.items[i], &moved);
         }
+    }
+    for (size_t i = 0; s == NORI_OK && i < pairs.count; i++) {
+        s = rename_between(q, pairs.items[i]);
     }
     *count = pairs.count;
     nori__vec_free(&pairs);

@@ -102,6 +102,22 @@ nori_status nori__q_constants(nori__quantizer *q)
     return fold_constants(q);
 }
 
+nori_status nori__q_rename(nori__quantizer *q, nori__node *n, const char *what)
+{
+    nori__value *old = n->outputs[0];
+    char *name = nori__arena_printf(&q->ir->arena, "%s_%s", old->name, what);
+    nori__value *v = name ? nori__value_new(n->graph, name) : NULL;
+    if (!v) {
+        return nori__no_memory(q->err);
+    }
+    v->type = old->type;
+    nori__value_replace(old, v);
+    n->outputs[0] = v;
+    v->producer = n;
+    old->producer = NULL;
+    return NORI_OK;
+}
+
 nori_status nori__q_fold(nori__quantizer *q)
 {
     bool changed = true;

@@ -19,6 +19,10 @@ typedef struct nori__q_unit {
 nori_status nori__q_constants(nori__quantizer *q); /* what is constant becomes an initializer */
 nori_status nori__q_fold(nori__quantizer *q);      /* what scales and shifts goes into weights */
 
+/* A node's output means another thing now: "NAME_what" says so, and nobody takes it for the float
+ * model's value of the old name. Not for outputs of the graph. */
+nori_status nori__q_rename(nori__quantizer *q, nori__node *n, const char *what);
+
 /* *count: pairs of layers, products that were changed. */
 nori_status nori__q_equalize(nori__quantizer *q, size_t *count);
 nori_status nori__q_smooth(nori__quantizer *q, size_t *count);

@@ -128,6 +128,10 @@ static nori_status smooth_one(nori__quantizer *q, const place *p, nori__arena *r
             s = scaled(q, readers.items[i], 1, factors, true);
             (*count)++;
         }
+        if (s == NORI_OK && p->shift_node && p->shift_node != p->scale_node) {
+            s = nori__q_rename(q, p->scale_node, "smoothed");
+        }
+        s = s == NORI_OK ? nori__q_rename(q, p->out->producer, "smoothed") : s;
     }
     nori__vec_free(&readers);
     return s;

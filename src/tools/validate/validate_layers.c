@@ -1,8 +1,10 @@
 /* validate_layers.c: two models value by value. The want side's values are kept; the got side's are
  * compared as they are made (own and inherited errors together), then each of its nodes is run
- * alone on the want side's values, which leaves its own error. */
+ * alone on the want side's values, which leaves its own error; where the want side lacks its inputs,
+ * with the nodes that make them (stretch.c). */
 #include "nori/tools.h"
 #include "run/run.h"
+#include "tools/validate/stretch.h"
 
 struct nori_layers {
     const nori_allocator *a;
@@ -111,28 +113,30 @@ static void compare_value(void *user, const char *name, const nori_tensor *tenso
     }
 }
 
-static nori_status add_rows(nori_layers *l, const nori__graph *g, nori_error *err)
+/* Rows of the values that a node makes. heart: whose work they are. *any: there are some. */
+static nori_status add_rows(nori_layers *l, const nori__node *n, const nori__node *heart, bool *any,
+                            nori_error *err)
 {
-    for (const nori__node *n = g->first; n; n = n->next) {
-        char path[256];
-        nori__node_path(n, path, sizeof(path));
-        for (uint32_t i = 0; i < n->output_count; i++) {
-            if (!n->outputs[i] || !wanted(l, n->outputs[i]->name)) {
-                continue;
-            }
-            nori_layer *row = nori__arena_alloc(&l->arena, sizeof(*row));
-            if (!row) {
-                return nori__no_memory(err);
-            }
-            row->size = sizeof(*row);
-            row->value = nori__arena_text(&l->arena, n->outputs[i]->name);
-            row->op = nori__arena_text(&l->arena, n->op_type);
-            row->path = nori__arena_text(&l->arena, path);
-            if (!row->value || !row->op || !row->path || !nori__vec_push(&l->rows, row) ||
-                !nori__map_put(&l->by_name, row->value, row)) {
-                return nori__no_memory(err);
-            }
+    char path[256];
+    nori__node_path(heart, path, sizeof(path));
+    *any = false;
+    for (uint32_t i = 0; i < n->output_count; i++) {
+        if (!n->outputs[i] || !wanted(l, n->outputs[i]->name)) {
+            continue;
         }
+        nori_layer *row = nori__arena_alloc(&l->arena, sizeof(*row));
+        if (!row) {
+            return nori__no_memory(err);
+        }
+        row->size = sizeof(*row);
+        row->value = nori__arena_text(&l->arena, n->outputs[i]->name);
+        row->op = nori__arena_text(&l->arena, heart->op_type);
+        row->path = nori__arena_text(&l->arena, path);
+        if (!row->value || !row->op || !row->path || !nori__vec_push(&l->rows, row) ||
+            !nori__map_put(&l->by_name, row->value, row)) {
+            return nori__no_memory(err);
+        }
+        *any = true;
     }
     return NORI_OK;
 }
@@ -152,8 +156,9 @@ static bool gather(const nori_layers *l, const nori_part *part, const nori_tenso
     return true;
 }
 
-static nori_status run_part(nori_layers *l, nori_part *part, const nori_session_options *o,
-                            const nori_tensor *const *in, nori_error *err)
+static nori_status run_part(nori_layers *l, nori_part *part, const nori__node *node,
+                            const nori_session_options *o, const nori_tensor *const *in,
+                            nori_error *err)
 {
     const void *bytes;
     size_t size;
@@ -172,7 +177,7 @@ static nori_status run_part(nori_layers *l, nori_part *part, const nori_session_
     }
     for (uint32_t i = 0; i < part->n_out && status == NORI_OK; i++) {
         nori_layer *row = nori__map_get(&l->by_name, part->out[i]->name);
-        if (row) {
+        if (row && part->out[i]->producer == node) { /* others have had their turn */
             row->own.size = sizeof(row->own);
             nori_agreement_add(&row->own, few[i], wanted(l, row->value), l->agreement);
             row->has_own = 1;
@@ -187,18 +192,19 @@ static nori_status run_part(nori_layers *l, nori_part *part, const nori_session_
 }
 
 /* A node that cannot be run alone (its types are not known, say) has no own error: not a failure. */
-static nori_status run_alone(nori_layers *l, nori__ir *ir, nori__node *node, uint32_t *scratch,
-                             const nori_session_options *o, nori_error *err)
+static nori_status run_alone(nori_layers *l, nori__ir *ir, nori__node *node, const nori__vec *nodes,
+                             uint32_t *scratch, const nori_session_options *o, nori_error *err)
 {
     nori__arena arena;
     nori_part *part = NULL;
     nori_error why = {0};
     nori__arena_init(&arena, l->a);
-    nori_status status = nori__part_of_nodes(&arena, l->a, ir, &node, 1, scratch, &part, err);
+    nori_status status = nori__part_of_nodes(&arena, l->a, ir, (nori__node *const *)nodes->items,
+                                             (uint32_t)nodes->count, scratch, &part, err);
     const nori_tensor **in =
         part ? nori__arena_array(&arena, (size_t)part->n_in + 1, sizeof(*in)) : NULL;
     if (status == NORI_OK && in && gather(l, part, in)) {
-        nori_status ran = run_part(l, part, o, in, &why);
+        nori_status ran = run_part(l, part, node, o, in, &why);
         status = ran == NORI_ERROR_MEMORY ? nori__no_memory(err) : NORI_OK;
     } else if (status == NORI_OK && !in) {
         status = nori__no_memory(err);
@@ -208,6 +214,22 @@ static nori_status run_alone(nori_layers *l, nori__ir *ir, nori__node *node, uin
     }
     nori__arena_free(&arena);
     return status;
+}
+
+/* A value of the same name and, where both are known, type. */
+static bool is_known(void *user, const nori__value *v)
+{
+    const nori_tensor *want = wanted(user, v->name);
+    return want && (v->type.elem == NORI_UNDEFINED || v->type.elem == nori_tensor_type(want));
+}
+
+static nori_status one_layer(nori_layers *l, nori__ir *ir, nori__node *n, nori__stretches *s,
+                             uint32_t *scratch, const nori_session_options *o, nori_error *err)
+{
+    bool found, any;
+    NORI__TRY(nori__stretch_to(s, n, &found, err));
+    NORI__TRY(add_rows(l, n, found ? nori__stretch_heart(s, n) : n, &any, err));
+    return any && found ? run_alone(l, ir, n, &s->nodes, scratch, o, err) : NORI_OK;
 }
 
 /* Nodes as they are at level 0, whatever levels are compared. */
@@ -224,10 +246,13 @@ static nori_status each_alone(nori_layers *l, const nori_model *model, nori_sess
     nori__ir *ir = plain->ir;
     size_t bytes = ((size_t)ir->value_count + 1) * sizeof(uint32_t);
     uint32_t *scratch = nori__alloc_zero(l->a, bytes);
-    nori_status status = scratch ? add_rows(l, ir->main, err) : nori__no_memory(err);
+    nori__stretches s = {.known = is_known, .user = l};
+    nori_status status = nori__stretches_begin(&s, l->a, ir, err);
+    status = status == NORI_OK && !scratch ? nori__no_memory(err) : status;
     for (nori__node *n = ir->main->first; n && status == NORI_OK; n = n->next) {
-        status = run_alone(l, ir, n, scratch, &o, err);
+        status = one_layer(l, ir, n, &s, scratch, &o, err);
     }
+    nori__stretches_end(&s);
     nori__release(l->a, scratch, bytes);
     nori_session_free(plain);
     return status;
