@@ -78,7 +78,7 @@ static void look_at_platform(ocl_self *self, ocl_platform *p, int *best, char *l
             *best = rank;
             self->platform = p;
             self->device = devices[i];
-            snprintf(self->device_name, sizeof(self->device_name), "%s", name);
+            snprintf(self->gpu.device_name, sizeof(self->gpu.device_name), "%s", name);
             snprintf(self->platform_name, sizeof(self->platform_name), "%s", platform);
         }
     }
@@ -125,7 +125,7 @@ static nori_status check_version(const ocl_self *self, nori_error *err)
     }
     return nori__fail(err, NORI_ERROR_UNAVAILABLE,
                       "OpenCL: device %s of %s has \"%s\", OpenCL 1.2 or newer was expected",
-                      self->device_name, self->platform_name, self->device_version);
+                      self->gpu.device_name, self->platform_name, self->device_version);
 }
 
 /* Multiply-accumulates a unit of a GPU makes in a cycle, of which plain kernels reach a part: 4 of
@@ -145,24 +145,24 @@ static nori_status look_closer(ocl_self *self, nori_error *err)
     platform_text(self, self->platform, OCL_PLATFORM_VERSION, self->platform_version,
                   sizeof(self->platform_version));
     NORI__TRY(check_version(self, err));
-    self->is_cpu = (type & OCL_DEVICE_TYPE_CPU) != 0;
+    self->gpu.is_cpu = (type & OCL_DEVICE_TYPE_CPU) != 0;
     self->unified = device_number(self, d, OCL_DEVICE_UNIFIED_MEMORY, sizeof(uint32_t)) != 0;
-    self->max_alloc = device_number(self, d, OCL_DEVICE_MAX_ALLOC, sizeof(uint64_t));
+    self->gpu.max_alloc = device_number(self, d, OCL_DEVICE_MAX_ALLOC, sizeof(uint64_t));
     self->global_memory = device_number(self, d, OCL_DEVICE_GLOBAL_MEMORY, sizeof(uint64_t));
-    self->local_memory = device_number(self, d, OCL_DEVICE_LOCAL_MEMORY, sizeof(uint64_t));
-    self->group_size = (size_t)device_number(self, d, OCL_DEVICE_GROUP_SIZE, sizeof(size_t));
-    if (self->api.clGetDeviceInfo(d, OCL_DEVICE_ITEM_SIZES, sizeof(self->item_sizes),
-                                  self->item_sizes, NULL) != 0 ||
-        !self->group_size) {
+    self->gpu.local_memory = device_number(self, d, OCL_DEVICE_LOCAL_MEMORY, sizeof(uint64_t));
+    self->gpu.group_size = (size_t)device_number(self, d, OCL_DEVICE_GROUP_SIZE, sizeof(size_t));
+    if (self->api.clGetDeviceInfo(d, OCL_DEVICE_ITEM_SIZES, sizeof(self->gpu.item_sizes),
+                                  self->gpu.item_sizes, NULL) != 0 ||
+        !self->gpu.group_size) {
         return nori__fail(err, NORI_ERROR_UNAVAILABLE,
                           "OpenCL: device %s does not tell its work-group sizes",
-                          self->device_name);
+                          self->gpu.device_name);
     }
-    self->speed = guess_speed(device_number(self, d, OCL_DEVICE_COMPUTE_UNITS, sizeof(uint32_t)),
+    self->gpu.speed = guess_speed(device_number(self, d, OCL_DEVICE_COMPUTE_UNITS, sizeof(uint32_t)),
                               device_number(self, d, OCL_DEVICE_CLOCK_MHZ, sizeof(uint32_t)),
-                              self->is_cpu);
+                              self->gpu.is_cpu);
     self->described = (nori_device){.size = sizeof(self->described),
-                                    .name = self->device_name,
+                                    .name = self->gpu.device_name,
                                     .kind = kind_word(type),
                                     .memory = self->unified ? "shared" : "device",
                                     .memory_bytes = self->global_memory};
@@ -181,6 +181,6 @@ nori_status nori__ocl_find_device(ocl_self *self, nori_error *err)
     self->queue = self->api.clCreateCommandQueue(self->context, self->device, 0, &code);
     NORI__TRY(nori__ocl_check(self, self->queue ? 0 : code, "clCreateCommandQueue",
                               NORI_ERROR_UNAVAILABLE, err));
-    self->zero = nori__ocl_floats(self, &zero, 1, err);
-    return self->zero ? NORI_OK : NORI_ERROR_UNAVAILABLE;
+    self->gpu.zero = nori__gpu_floats(&self->gpu, &zero, 1, err);
+    return self->gpu.zero ? NORI_OK : NORI_ERROR_UNAVAILABLE;
 }

@@ -72,7 +72,7 @@ nori_status nori__ocl_check(const ocl_self *self, int32_t code, const char *what
         return NORI_OK;
     }
     return nori__fail(err, status, "OpenCL: %s gave %s (%d)%s%s", what, nori__ocl_word(code),
-                      (int)code, self->device_name[0] ? " on " : "", self->device_name);
+                      (int)code, self->gpu.device_name[0] ? " on " : "", self->gpu.device_name);
 }
 
 static nori_status open_library(ocl_self *self, nori_error *err)

@@ -11,14 +11,14 @@ static nori_status bad_value(const char *key, const char *value, const char *exp
 static nori_status take_option(ocl_self *self, const char *key, const char *value, nori_error *err)
 {
     if (nori__same(key, "storage")) {
-        self->half = nori__same(value, "fp16");
-        return self->half || nori__same(value, "fp32") ? NORI_OK
+        self->gpu.half = nori__same(value, "fp16");
+        return self->gpu.half || nori__same(value, "fp32") ? NORI_OK
                                                        : bad_value(key, value, "fp32 or fp16", err);
     }
     if (nori__same(key, "costs")) {
-        self->costs_set = true;
-        self->free_cost = nori__same(value, "none");
-        return self->free_cost || nori__same(value, "estimate")
+        self->gpu.costs_set = true;
+        self->gpu.free_cost = nori__same(value, "none");
+        return self->gpu.free_cost || nori__same(value, "estimate")
                    ? NORI_OK
                    : bad_value(key, value, "estimate or none", err);
     }
@@ -62,10 +62,8 @@ nori_status nori__ocl_options(ocl_self *self, const nori_provider_open *how, nor
     memcpy(self->text, how->options, size);
     if (how->cache_dir) {
         memcpy(self->text + size, how->cache_dir, folder);
-        self->cache_dir = self->text + size;
+        self->gpu.cache_dir = self->text + size;
     }
-    self->report = how->report;
-    self->report_user = how->report_user;
     char *rest = self->text;
     while (rest && *rest) {
         char *key = rest, *equals = strchr(rest, '='), *comma = strchr(rest, ',');

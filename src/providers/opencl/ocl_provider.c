@@ -7,13 +7,13 @@ static void ocl_close(void *user)
 {
     ocl_self *self = user;
     const ocl_api *api = &self->api;
-    for (int i = 0; i < OCL_SOURCES; i++) {
+    for (int i = 0; i < GPU_SOURCES; i++) {
         if (self->programs[i]) {
             api->clReleaseProgram(self->programs[i]);
         }
     }
-    if (self->zero) {
-        api->clReleaseMemObject(self->zero);
+    if (self->gpu.zero) {
+        api->clReleaseMemObject(self->gpu.zero);
     }
     if (self->queue) {
         api->clReleaseCommandQueue(self->queue);
@@ -21,7 +21,7 @@ static void ocl_close(void *user)
     if (self->context) {
         api->clReleaseContext(self->context);
     }
-    pthread_mutex_destroy(&self->lock);
+    nori__gpu_end(&self->gpu);
     nori__release(&nori__malloc, self->text, self->text_size);
     nori__release(&nori__malloc, self, sizeof(*self));
 }
@@ -40,7 +40,7 @@ static nori_status ocl_open(const nori_provider_open *how, void **user, nori_err
     if (!self) {
         return nori__no_memory(err);
     }
-    pthread_mutex_init(&self->lock, NULL);
+    nori__gpu_begin(&self->gpu, &nori__ocl_driver, how);
     nori_status status = start(self, how, err);
     if (status != NORI_OK) {
         ocl_close(self);
@@ -58,17 +58,17 @@ static nori_status ocl_describe(void *user, nori_provider_info *info, nori_error
     (void)err;
     snprintf(info->engine, sizeof(info->engine), "%.90s, %.60s, driver %.40s, %s",
              self->platform_name, self->device_version, self->driver_version,
-             self->half ? "fp16 storage" : "fp32 storage");
+             self->gpu.half ? "fp16 storage" : "fp32 storage");
     info->devices = &self->described;
     info->device_count = 1;
-    if (self->free_cost) {
+    if (self->gpu.free_cost) {
         return NORI_OK;
     }
-    info->copy_in_fixed_ns = info->copy_out_fixed_ns = self->is_cpu ? 2e3 : 2e4;
-    info->copy_in_bytes_per_s = info->copy_out_bytes_per_s = self->is_cpu      ? 2e10
+    info->copy_in_fixed_ns = info->copy_out_fixed_ns = self->gpu.is_cpu ? 2e3 : 2e4;
+    info->copy_in_bytes_per_s = info->copy_out_bytes_per_s = self->gpu.is_cpu      ? 2e10
                                                              : self->unified ? 5e9
                                                                              : 1e10;
-    info->launch_ns = self->is_cpu ? 1e4 : 5e4;
+    info->launch_ns = self->gpu.is_cpu ? 1e4 : 5e4;
     return NORI_OK;
 }
 
@@ -79,8 +79,8 @@ const nori_provider nori__opencl_provider = {
     .open = ocl_open,
     .close = ocl_close,
     .describe = ocl_describe,
-    .claim = nori__ocl_claim,
-    .compile = nori__ocl_compile,
-    .run = nori__ocl_run,
-    .free_part = nori__ocl_free_part,
+    .claim = nori__gpu_claim,
+    .compile = nori__gpu_compile,
+    .run = nori__gpu_run,
+    .free_part = nori__gpu_free_part,
 };

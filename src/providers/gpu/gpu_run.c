@@ -1,12 +1,12 @@
-/* ocl_run.c: one run of a part: find its layout, copy in, enqueue, copy out.
+/* gpu_run.c: one run of a part: find its layout, copy in, enqueue, copy out.
  *
  * A session has one queue, and a layout one set of buffers, so runs take turns: the lock of the
  * provider is held from copying in to copying out. Buffers are mapped, not copied to and from: where
  * host and device share memory that costs no second copy. */
 #include "base/half.h"
-#include "providers/opencl/opencl.h"
+#include "providers/gpu/gpu.h"
 
-static bool fits(const ocl_part *p, const ocl_layout *y, const nori_tensor *const *in)
+static bool fits(const gpu_part *p, const gpu_layout *y, const nori_tensor *const *in)
 {
     for (uint32_t i = 0; i < p->part->n_in; i++) {
         const nori_tensor *t = in[i];
@@ -26,39 +26,24 @@ static bool fits(const ocl_part *p, const ocl_layout *y, const nori_tensor *cons
 }
 
 /* The newest layout comes first, the oldest goes. */
-static nori_status layout_for(ocl_self *self, ocl_part *p, nori_call *call, ocl_layout **layout)
+static nori_status layout_for(gpu_self *self, gpu_part *p, nori_call *call, gpu_layout **layout)
 {
     int k = 0;
-    while (k < OCL_LAYOUTS && p->layouts[k] && !fits(p, p->layouts[k], call->in)) {
+    while (k < GPU_LAYOUTS && p->layouts[k] && !fits(p, p->layouts[k], call->in)) {
         k++;
     }
-    ocl_layout *y = k < OCL_LAYOUTS ? p->layouts[k] : NULL;
+    gpu_layout *y = k < GPU_LAYOUTS ? p->layouts[k] : NULL;
     if (!y) {
-        NORI__TRY(nori__ocl_lay_out(self, p, call->in, &y, nori_call_error(call)));
-        k = k < OCL_LAYOUTS ? k : OCL_LAYOUTS - 1;
-        nori__ocl_layout_free(self, p->layouts[k]);
+        NORI__TRY(nori__gpu_lay_out(self, p, call->in, &y, nori_call_error(call)));
+        k = k < GPU_LAYOUTS ? k : GPU_LAYOUTS - 1;
+        nori__gpu_layout_free(self, p->layouts[k]);
     }
     memmove(p->layouts + 1, p->layouts, (size_t)k * sizeof(p->layouts[0]));
     p->layouts[0] = *layout = y;
     return NORI_OK;
 }
 
-static void *map(ocl_self *self, ocl_mem *mem, uint64_t how, size_t bytes, nori_error *err)
-{
-    int32_t code = 0;
-    void *at = self->api.clEnqueueMapBuffer(self->queue, mem, 1, how, 0, bytes, 0, NULL, NULL, &code);
-    nori__ocl_check(self, at ? 0 : code ? code : -12, "clEnqueueMapBuffer", NORI_ERROR_DATA, err);
-    return at;
-}
-
-static nori_status unmap(ocl_self *self, ocl_mem *mem, void *at, nori_error *err)
-{
-    return nori__ocl_check(self,
-                           self->api.clEnqueueUnmapMemObject(self->queue, mem, at, 0, NULL, NULL),
-                           "clEnqueueUnmapMemObject", NORI_ERROR_DATA, err);
-}
-
-static nori_status put_indices(const ocl_feed *f, const nori_tensor *t, int32_t *to,
+static nori_status put_indices(const gpu_feed *f, const nori_tensor *t, int32_t *to,
                                nori_error *err)
 {
     for (int64_t i = 0; i < t->count; i++) {
@@ -77,14 +62,14 @@ static nori_status put_indices(const ocl_feed *f, const nori_tensor *t, int32_t 
     return NORI_OK;
 }
 
-static nori_status copy_in(ocl_self *self, const ocl_feed *f, const nori_tensor *t, nori_error *err)
+static nori_status copy_in(gpu_self *self, const gpu_feed *f, const nori_tensor *t, nori_error *err)
 {
     size_t count = (size_t)t->count;
     if (count == 0) {
         return NORI_OK;
     }
-    void *at = map(self, f->mem, OCL_MAP_WRITE_INVALIDATE, count * (self->half && !f->limit ? 2 : 4),
-                   err);
+    size_t bytes = count * (self->half && !f->limit ? 2 : 4);
+    void *at = self->driver->map(self, f->mem, true, bytes, err);
     nori_status status = at ? NORI_OK : NORI_ERROR_DATA;
     if (at && f->limit) {
         status = put_indices(f, t, at, err);
@@ -96,17 +81,18 @@ static nori_status copy_in(ocl_self *self, const ocl_feed *f, const nori_tensor 
     } else if (at) {
         memcpy(at, t->data, t->bytes);
     }
-    nori_status unmapped = at ? unmap(self, f->mem, at, err) : NORI_OK;
+    nori_status unmapped = at ? self->driver->unmap(self, f->mem, at, true, bytes, err) : NORI_OK;
     return status != NORI_OK ? status : unmapped;
 }
 
-static nori_status copy_out(ocl_self *self, ocl_mem *mem, nori_tensor *t, nori_error *err)
+static nori_status copy_out(gpu_self *self, gpu_mem *mem, nori_tensor *t, nori_error *err)
 {
     size_t count = (size_t)t->count;
     if (count == 0) {
         return NORI_OK;
     }
-    void *at = map(self, mem, OCL_MAP_READ, count * (self->half ? 2 : 4), err);
+    size_t bytes = count * (self->half ? 2 : 4);
+    void *at = self->driver->map(self, mem, false, bytes, err);
     if (!at) {
         return NORI_ERROR_DATA;
     }
@@ -118,59 +104,51 @@ static nori_status copy_out(ocl_self *self, ocl_mem *mem, nori_tensor *t, nori_e
     } else {
         memcpy(t->data, at, t->bytes);
     }
-    return unmap(self, mem, at, err);
+    return self->driver->unmap(self, mem, at, false, bytes, err);
 }
 
-static nori_status enqueue(ocl_self *self, const ocl_layout *y, nori_error *err)
-{
-    for (size_t i = 0; i < y->launches.count; i++) {
-        const ocl_launch *l = y->launches.items[i];
-        NORI__TRY(nori__ocl_check(self,
-                                  self->api.clEnqueueNDRangeKernel(self->queue, l->kernel, 3, NULL,
-                                                                   l->global, l->local, 0, NULL,
-                                                                   NULL),
-                                  "clEnqueueNDRangeKernel", NORI_ERROR_DATA, err));
-    }
-    return nori__ocl_check(self, self->api.clFlush(self->queue), "clFlush", NORI_ERROR_DATA, err);
-}
-
-static nori_status outputs(ocl_self *self, const ocl_part *p, const ocl_layout *y, nori_call *call)
+static nori_status outputs(gpu_self *self, const gpu_part *p, const gpu_layout *y, nori_call *call)
 {
     for (uint32_t i = 0; i < p->part->n_out; i++) {
         nori_tensor *t = nori_call_output(call, i);
-        const ocl_shape *s = &y->out[i];
+        const gpu_shape *s = &y->out[i];
         if (!t) {
             NORI__TRY(nori_call_alloc(call, i, NORI_FLOAT, s->rank, s->dims, &t));
         }
         if (t->count != s->count) {
             return nori__fail(nori_call_error(call), NORI_ERROR_INTERNAL,
-                              "OpenCL: output %u has %lld elements, %lld were expected", i,
-                              (long long)s->count, (long long)t->count);
+                              "%s: output %u has %lld elements, %lld were expected",
+                              self->driver->title, i, (long long)s->count, (long long)t->count);
         }
         NORI__TRY(copy_out(self, y->out_mem[i], t, nori_call_error(call)));
     }
     return NORI_OK;
 }
 
-static nori_status run_locked(ocl_self *self, ocl_part *p, nori_call *call)
+static nori_status run_locked(gpu_self *self, gpu_part *p, nori_call *call)
 {
-    ocl_layout *y = NULL;
+    gpu_layout *y = NULL;
     NORI__TRY(layout_for(self, p, call, &y));
     for (size_t i = 0; i < y->feeds.count; i++) {
-        const ocl_feed *f = y->feeds.items[i];
+        const gpu_feed *f = y->feeds.items[i];
         NORI__TRY(copy_in(self, f, call->in[f->input], nori_call_error(call)));
     }
-    NORI__TRY(enqueue(self, y, nori_call_error(call)));
+    NORI__TRY(self->driver->enqueue(self, y, nori_call_error(call)));
+    y->runs += y->runs < 2;
     return outputs(self, p, y, call);
 }
 
-nori_status nori__ocl_run(void *user, void *compiled, nori_call *call)
+nori_status nori__gpu_run(void *user, void *compiled, nori_call *call)
 {
-    ocl_self *self = user;
+    gpu_self *self = user;
     pthread_mutex_lock(&self->lock);
-    nori_status status = run_locked(self, compiled, call);
-    if (status != NORI_OK) {
-        self->api.clFinish(self->queue); /* nothing of this run is left when the next one begins */
+    nori_status status = nori__gpu_enter(self, nori_call_error(call));
+    if (status == NORI_OK) {
+        status = run_locked(self, compiled, call);
+        if (status != NORI_OK) {
+            self->driver->finish(self); /* nothing of this run is left when the next one begins */
+        }
+        nori__gpu_leave(self);
     }
     pthread_mutex_unlock(&self->lock);
     return status;

@@ -1,11 +1,11 @@
 /* op_unary.c: functions of one number, as kernels of their own and behind others. */
 #include <math.h>
 
-#include "providers/opencl/opencl.h"
+#include "providers/gpu/gpu.h"
 
 /* Settings are attributes, by name and default. */
 static const struct {
-    ocl_unary kind;
+    gpu_unary kind;
     const char *a, *b;
     float a_default, b_default;
 } settings[] = {
@@ -20,13 +20,13 @@ static const struct {
 
 static float limit(const nori__node *node, uint32_t i, float otherwise)
 {
-    const nori_tensor *t = nori__ocl_const(node, i);
+    const nori_tensor *t = nori__gpu_const(node, i);
     return t && t->count == 1 ? (float)nori__tensor_get_f64(t, 0) : otherwise;
 }
 
-static void read_settings(const nori__node *node, int kind, ocl_then *then)
+static void read_settings(const nori__node *node, int kind, gpu_then *then)
 {
-    *then = (ocl_then){.kind = kind};
+    *then = (gpu_then){.kind = kind};
     if (kind == UNARY_Clip) {
         then->a = limit(node, 1, -INFINITY);
         then->b = limit(node, 2, INFINITY);
@@ -35,16 +35,16 @@ static void read_settings(const nori__node *node, int kind, ocl_then *then)
         then->kind = UNARY_GeluTanh;
     }
     for (size_t i = 0; i < NORI__COUNT(settings); i++) {
-        if (settings[i].kind == (ocl_unary)kind) {
+        if (settings[i].kind == (gpu_unary)kind) {
             then->a = nori__attr_f(node, settings[i].a, settings[i].a_default);
             then->b = settings[i].b ? nori__attr_f(node, settings[i].b, settings[i].b_default) : 0;
         }
     }
 }
 
-bool nori__ocl_then(const nori__node *node, ocl_then *then)
+bool nori__gpu_then(const nori__node *node, gpu_then *then)
 {
-    for (const ocl_op *op = nori__ocl_unary_ops; op->name && !node->domain[0]; op++) {
+    for (const gpu_op *op = nori__gpu_unary_ops; op->name && !node->domain[0]; op++) {
         if (nori__same(op->name, node->op_type)) {
             read_settings(node, op->kind, then);
             return true;
@@ -53,31 +53,31 @@ bool nori__ocl_then(const nori__node *node, ocl_then *then)
     return false;
 }
 
-static bool takes_clip(const ocl_ask *ask)
+static bool takes_clip(const gpu_ask *ask)
 {
-    return nori__ocl_fixed(ask, 1, "limits") && nori__ocl_fixed(ask, 2, "limits");
+    return nori__gpu_fixed(ask, 1, "limits") && nori__gpu_fixed(ask, 2, "limits");
 }
 
-static void lower_unary(ocl_lower *l, const ocl_node *n)
+static void lower_unary(gpu_lower *l, const gpu_node *n)
 {
-    ocl_then then;
-    int64_t count = nori__ocl_out_shape(l, n, 0)->count;
+    gpu_then then;
+    int64_t count = nori__gpu_out_shape(l, n, 0)->count;
     read_settings(n->node, n->op->kind, &then);
-    nori__ocl_kernel(l, OCL_IN_elementwise, "unary_plain");
-    nori__ocl_mem(l, nori__ocl_in(l, n, 0));
-    nori__ocl_mem(l, nori__ocl_out(l, n, 0));
-    nori__ocl_int(l, count);
-    nori__ocl_int(l, then.kind);
-    nori__ocl_float(l, then.a);
-    nori__ocl_float(l, then.b);
-    nori__ocl_items(l, count, 1, 1);
+    nori__gpu_kernel(l, GPU_IN_elementwise, "unary_plain");
+    nori__gpu_mem(l, nori__gpu_in(l, n, 0));
+    nori__gpu_mem(l, nori__gpu_out(l, n, 0));
+    nori__gpu_int(l, count);
+    nori__gpu_int(l, then.kind);
+    nori__gpu_float(l, then.a);
+    nori__gpu_float(l, then.b);
+    nori__gpu_items(l, count, 1, 1);
 }
 
-#define ROW(name) {#name, OCL_IN_elementwise, false, UNARY_##name, NULL, NULL, lower_unary}
-const ocl_op nori__ocl_unary_ops[] = {
+#define ROW(name) {#name, GPU_IN_elementwise, false, UNARY_##name, NULL, NULL, lower_unary}
+const gpu_op nori__gpu_unary_ops[] = {
     ROW(Relu),
     ROW(LeakyRelu),
-    {"Clip", OCL_IN_elementwise, false, UNARY_Clip, takes_clip, NULL, lower_unary},
+    {"Clip", GPU_IN_elementwise, false, UNARY_Clip, takes_clip, NULL, lower_unary},
     ROW(Sigmoid),
     ROW(Tanh),
     ROW(HardSigmoid),

@@ -1,67 +1,71 @@
-/* ocl_layout.c: a part for concrete shapes: a buffer for every value, shared by those that do not
+/* gpu_layout.c: a part for concrete shapes: a buffer for every value, shared by those that do not
  * live at the same time, and the list of kernels with their arguments set. A run only enqueues. */
-#include "providers/opencl/opencl.h"
+#include "providers/gpu/gpu.h"
 
 /* A buffer while laying out. */
 typedef struct buffer {
-    ocl_mem *mem;
+    gpu_mem *mem;
     size_t bytes;
     uint32_t users; /* values that are seen in it; 0: free for others */
     bool fixed;     /* a constant's: never free */
 } buffer;
 
-struct ocl_lower {
-    ocl_self *self;
-    ocl_part *p;
-    ocl_layout *layout;
+struct gpu_lower {
+    gpu_self *self;
+    gpu_part *p;
+    gpu_layout *layout;
     nori__arena arena;   /* until the layout is made */
     const nori_tensor *const *fed; /* by input of the part */
-    ocl_shape *shapes;   /* by value */
+    gpu_shape *shapes;   /* by value */
     buffer **at;         /* by value */
     nori__vec buffers;
     buffer *scratch[NORI_MAX_RANK];  /* of the node at hand */
     uint32_t n_scratch;
-    ocl_kernel *kernel;  /* being set up */
-    const char *kernel_name;
+    gpu_kernel *kernel;  /* being set up */
     uint32_t argument, local_at;
     bool bad;
     nori_error *err;
 };
 
-nori_error *nori__ocl_error(ocl_lower *l)
+nori_error *nori__gpu_error(gpu_lower *l)
 {
     return l->err;
 }
 
-bool nori__ocl_bad(const ocl_lower *l)
+const char *nori__gpu_title(const gpu_lower *l)
+{
+    return l->self->driver->title;
+}
+
+bool nori__gpu_bad(const gpu_lower *l)
 {
     return l->bad;
 }
 
-void nori__ocl_fail(ocl_lower *l, nori_status status)
+void nori__gpu_fail(gpu_lower *l, nori_status status)
 {
     l->bad = true;
     if (l->err->status == NORI_OK) {
-        nori__fail(l->err, status, "OpenCL: a part cannot be laid out: %s",
-                   nori_status_text(status));
+        nori__fail(l->err, status, "%s: a part cannot be laid out: %s",
+                   l->self->driver->title, nori_status_text(status));
     }
 }
 
-static void no_memory(ocl_lower *l)
+static void no_memory(gpu_lower *l)
 {
     nori__no_memory(l->err);
-    nori__ocl_fail(l, NORI_ERROR_MEMORY);
+    nori__gpu_fail(l, NORI_ERROR_MEMORY);
 }
 
 /* Keeps what the layout must release; false: out of memory, and released. */
-static ocl_mem *keep(ocl_lower *l, ocl_mem *mem)
+static gpu_mem *keep(gpu_lower *l, gpu_mem *mem)
 {
     if (!mem) {
-        nori__ocl_fail(l, NORI_ERROR_MEMORY);
+        nori__gpu_fail(l, NORI_ERROR_MEMORY);
         return NULL;
     }
     if (!nori__vec_push(&l->layout->mems, mem)) {
-        l->self->api.clReleaseMemObject(mem);
+        nori__gpu_release(l->self, mem);
         no_memory(l);
         return NULL;
     }
@@ -70,7 +74,7 @@ static ocl_mem *keep(ocl_lower *l, ocl_mem *mem)
 
 /* ---- buffers ---- */
 
-static buffer *take_buffer(ocl_lower *l, int64_t count)
+static buffer *take_buffer(gpu_lower *l, int64_t count)
 {
     size_t bytes = 0;
     buffer *best = NULL;
@@ -86,7 +90,7 @@ static buffer *take_buffer(ocl_lower *l, int64_t count)
     }
     if (!best) {
         best = nori__arena_alloc(&l->arena, sizeof(*best));
-        ocl_mem *mem = best ? keep(l, nori__ocl_buffer(l->self, bytes, l->err)) : NULL;
+        gpu_mem *mem = best ? keep(l, nori__gpu_buffer(l->self, bytes, l->err)) : NULL;
         if (!mem || !nori__vec_push(&l->buffers, best)) {
             no_memory(l);
             return NULL;
@@ -104,14 +108,14 @@ static void leave_buffer(buffer *b)
     }
 }
 
-static buffer *constant_buffer(ocl_lower *l, uint32_t v, const nori_tensor *t)
+static buffer *constant_buffer(gpu_lower *l, uint32_t v, const nori_tensor *t)
 {
-    ocl_mem **mem = &l->p->constants[v];
+    gpu_mem **mem = &l->p->constants[v];
     if (!*mem) {
-        float *floats = nori__ocl_take_floats(t, (size_t)t->count, l->err);
+        float *floats = nori__gpu_take_floats(t, (size_t)t->count, l->err);
         if (floats) {
-            *mem = nori__ocl_stored(l->self, floats, (size_t)t->count, l->err);
-            nori__ocl_give_floats(floats, (size_t)t->count);
+            *mem = nori__gpu_stored(l->self, floats, (size_t)t->count, l->err);
+            nori__gpu_give_floats(floats, (size_t)t->count);
         }
     }
     buffer *b = *mem ? nori__arena_alloc(&l->arena, sizeof(*b)) : NULL;
@@ -123,29 +127,29 @@ static buffer *constant_buffer(ocl_lower *l, uint32_t v, const nori_tensor *t)
     return b;
 }
 
-static buffer *buffer_of(ocl_lower *l, uint32_t v)
+static buffer *buffer_of(gpu_lower *l, uint32_t v)
 {
     const nori_tensor *t = v != UINT32_MAX ? nori__value_const(l->p->part->values[v]) : NULL;
     if (l->bad || v == UINT32_MAX) {
-        nori__ocl_fail(l, NORI_ERROR_INTERNAL);
+        nori__gpu_fail(l, NORI_ERROR_INTERNAL);
         return NULL;
     }
     if (!l->at[v] && t) {
         l->at[v] = constant_buffer(l, v, t);
     }
     if (!l->at[v]) {
-        nori__ocl_fail(l, NORI_ERROR_INTERNAL);
+        nori__gpu_fail(l, NORI_ERROR_INTERNAL);
     }
     return l->at[v];
 }
 
-ocl_mem *nori__ocl_in(ocl_lower *l, const ocl_node *n, uint32_t i)
+gpu_mem *nori__gpu_in(gpu_lower *l, const gpu_node *n, uint32_t i)
 {
     buffer *b = buffer_of(l, n->in[i]);
     return b ? b->mem : NULL;
 }
 
-ocl_mem *nori__ocl_out(ocl_lower *l, const ocl_node *n, uint32_t i)
+gpu_mem *nori__gpu_out(gpu_lower *l, const gpu_node *n, uint32_t i)
 {
     uint32_t v = n->out[i];
     if (l->bad || v == UINT32_MAX) {
@@ -155,7 +159,7 @@ ocl_mem *nori__ocl_out(ocl_lower *l, const ocl_node *n, uint32_t i)
     return l->at[v] ? l->at[v]->mem : NULL;
 }
 
-void nori__ocl_alias(ocl_lower *l, const ocl_node *n)
+void nori__gpu_alias(gpu_lower *l, const gpu_node *n)
 {
     buffer *b = buffer_of(l, n->in[0]);
     if (b) {
@@ -164,10 +168,10 @@ void nori__ocl_alias(ocl_lower *l, const ocl_node *n)
     }
 }
 
-ocl_mem *nori__ocl_scratch(ocl_lower *l, int64_t count)
+gpu_mem *nori__gpu_scratch(gpu_lower *l, int64_t count)
 {
     if (l->bad || l->n_scratch == NORI__COUNT(l->scratch)) {
-        nori__ocl_fail(l, NORI_ERROR_INTERNAL);
+        nori__gpu_fail(l, NORI_ERROR_INTERNAL);
         return NULL;
     }
     buffer *b = take_buffer(l, count);
@@ -177,22 +181,22 @@ ocl_mem *nori__ocl_scratch(ocl_lower *l, int64_t count)
     return b ? b->mem : NULL;
 }
 
-ocl_mem *nori__ocl_table(ocl_lower *l, const int32_t *v, size_t count)
+gpu_mem *nori__gpu_table(gpu_lower *l, const int32_t *v, size_t count)
 {
-    return l->bad ? NULL : keep(l, nori__ocl_ints(l->self, v, count, l->err));
+    return l->bad ? NULL : keep(l, nori__gpu_ints(l->self, v, count, l->err));
 }
 
-ocl_mem *nori__ocl_weights(ocl_lower *l, const float *v, size_t count)
+gpu_mem *nori__gpu_weights(gpu_lower *l, const float *v, size_t count)
 {
-    return l->bad ? NULL : keep(l, nori__ocl_floats(l->self, v, count, l->err));
+    return l->bad ? NULL : keep(l, nori__gpu_floats(l->self, v, count, l->err));
 }
 
-ocl_mem *nori__ocl_zero(ocl_lower *l)
+gpu_mem *nori__gpu_zero(gpu_lower *l)
 {
     return l->self->zero;
 }
 
-void *nori__ocl_host_room(ocl_lower *l, size_t count, size_t size)
+void *nori__gpu_host_room(gpu_lower *l, size_t count, size_t size)
 {
     void *room = l->bad ? NULL : nori__arena_array(&l->arena, count + 1, size);
     if (!room && !l->bad) {
@@ -203,12 +207,12 @@ void *nori__ocl_host_room(ocl_lower *l, size_t count, size_t size)
 
 /* ---- shapes and content ---- */
 
-const ocl_shape *nori__ocl_in_shape(ocl_lower *l, const ocl_node *n, uint32_t i)
+const gpu_shape *nori__gpu_in_shape(gpu_lower *l, const gpu_node *n, uint32_t i)
 {
     return &l->shapes[n->in[i]];
 }
 
-const ocl_shape *nori__ocl_out_shape(ocl_lower *l, const ocl_node *n, uint32_t i)
+const gpu_shape *nori__gpu_out_shape(gpu_lower *l, const gpu_node *n, uint32_t i)
 {
     return &l->shapes[n->out[i]];
 }
@@ -222,9 +226,9 @@ static uint32_t input_number(const nori_part *part, const nori__value *v)
     return k;
 }
 
-const nori_tensor *nori__ocl_content(ocl_lower *l, const ocl_node *n, uint32_t i)
+const nori_tensor *nori__gpu_content(gpu_lower *l, const gpu_node *n, uint32_t i)
 {
-    if (!nori__ocl_has(n->node, i)) {
+    if (!nori__gpu_has(n->node, i)) {
         return NULL;
     }
     const nori__value *v = n->node->inputs[i];
@@ -232,17 +236,17 @@ const nori_tensor *nori__ocl_content(ocl_lower *l, const ocl_node *n, uint32_t i
     uint32_t k = input_number(l->p->part, v);
     t = t ? t : k < l->p->part->n_in ? l->fed[k] : NULL;
     if (!t) {
-        nori__ocl_fail(l, NORI_ERROR_INTERNAL);
+        nori__gpu_fail(l, NORI_ERROR_INTERNAL);
     }
     return t;
 }
 
-ocl_mem *nori__ocl_indices(ocl_lower *l, const ocl_node *n, uint32_t i, int64_t size)
+gpu_mem *nori__gpu_indices(gpu_lower *l, const gpu_node *n, uint32_t i, int64_t size)
 {
     const nori__value *v = n->node->inputs[i];
     const nori_tensor *t = nori__value_const(v);
-    int64_t count = nori__ocl_in_shape(l, n, i)->count;
-    int32_t *room = nori__ocl_host_room(l, (size_t)count, sizeof(*room));
+    int64_t count = nori__gpu_in_shape(l, n, i)->count;
+    int32_t *room = nori__gpu_host_room(l, (size_t)count, sizeof(*room));
     if (!room) {
         return NULL;
     }
@@ -252,84 +256,80 @@ ocl_mem *nori__ocl_indices(ocl_lower *l, const ocl_node *n, uint32_t i, int64_t 
             nori__fail(l->err, NORI_ERROR_MODEL,
                        "index %lld at place %lld, expected within an axis of %lld", (long long)at,
                        (long long)k, (long long)size);
-            nori__ocl_fail(l, NORI_ERROR_MODEL);
+            nori__gpu_fail(l, NORI_ERROR_MODEL);
             return NULL;
         }
         room[k] = (int32_t)(at < 0 ? at + size : at);
     }
     if (t) {
-        return nori__ocl_table(l, room, (size_t)count);
+        return nori__gpu_table(l, room, (size_t)count);
     }
-    ocl_mem *mem =
-        keep(l, nori__ocl_buffer(l->self, (size_t)count * sizeof(int32_t), l->err));
-    ocl_feed *feed = nori__arena_alloc(&l->layout->arena, sizeof(*feed));
+    gpu_mem *mem =
+        keep(l, nori__gpu_buffer(l->self, (size_t)count * sizeof(int32_t), l->err));
+    gpu_feed *feed = nori__arena_alloc(&l->layout->arena, sizeof(*feed));
     if (!mem || !feed || !nori__vec_push(&l->layout->feeds, feed)) {
         no_memory(l);
         return NULL;
     }
-    *feed = (ocl_feed){input_number(l->p->part, v), mem, size, n->node};
+    *feed = (gpu_feed){input_number(l->p->part, v), mem, size, n->node};
     return mem;
 }
 
 /* ---- kernels ---- */
 
-static void argument(ocl_lower *l, size_t size, const void *v)
+static void argument(gpu_lower *l, size_t size, const void *v)
 {
-    if (!l->bad && nori__ocl_check(l->self,
-                                   l->self->api.clSetKernelArg(l->kernel, l->argument, size, v),
-                                   l->kernel_name, NORI_ERROR_INTERNAL, l->err) != NORI_OK) {
-        nori__ocl_fail(l, NORI_ERROR_INTERNAL);
+    if (!l->bad && l->self->driver->argument(l->self, l->kernel, l->argument, size, v, l->err) !=
+                       NORI_OK) {
+        nori__gpu_fail(l, NORI_ERROR_INTERNAL);
     }
     l->argument++;
 }
 
-void nori__ocl_kernel(ocl_lower *l, ocl_source source, const char *name)
+void nori__gpu_kernel(gpu_lower *l, gpu_source source, const char *name)
 {
-    int32_t code = 0;
     if (l->bad) {
         return;
     }
     l->argument = 0;
     l->local_at = UINT32_MAX;
-    l->kernel_name = name;
-    if (nori__ocl_program(l->self, source, l->err) != NORI_OK) {
-        nori__ocl_fail(l, NORI_ERROR_UNAVAILABLE);
+    if (l->self->driver->program(l->self, source, l->err) != NORI_OK) {
+        nori__gpu_fail(l, NORI_ERROR_UNAVAILABLE);
         return;
     }
-    l->kernel = l->self->api.clCreateKernel(l->self->programs[source], name, &code);
+    l->kernel = l->self->driver->kernel(l->self, source, name, l->err);
     if (!l->kernel) {
-        nori__ocl_check(l->self, code ? code : -46, name, NORI_ERROR_INTERNAL, l->err);
-        nori__ocl_fail(l, NORI_ERROR_INTERNAL);
+        nori__gpu_fail(l, NORI_ERROR_INTERNAL);
     }
 }
 
-void nori__ocl_mem(ocl_lower *l, ocl_mem *mem)
+void nori__gpu_mem(gpu_lower *l, gpu_mem *mem)
 {
     argument(l, sizeof(mem), &mem);
 }
 
-void nori__ocl_int(ocl_lower *l, int64_t v)
+void nori__gpu_int(gpu_lower *l, int64_t v)
 {
     int32_t narrow = (int32_t)v;
     argument(l, sizeof(narrow), &narrow);
 }
 
-void nori__ocl_float(ocl_lower *l, float v)
+void nori__gpu_float(gpu_lower *l, float v)
 {
     argument(l, sizeof(v), &v);
 }
 
-void nori__ocl_int2(ocl_lower *l, int64_t a, int64_t b)
+void nori__gpu_int2(gpu_lower *l, int64_t a, int64_t b)
 {
     argument(l, 8, (const int32_t[]){(int32_t)a, (int32_t)b});
 }
 
-void nori__ocl_int4(ocl_lower *l, int64_t a, int64_t b, int64_t c, int64_t d)
+void nori__gpu_int4(gpu_lower *l, int64_t a, int64_t b, int64_t c, int64_t d)
 {
     argument(l, 16, (const int32_t[]){(int32_t)a, (int32_t)b, (int32_t)c, (int32_t)d});
 }
 
-void nori__ocl_int8(ocl_lower *l, const int64_t v[8])
+void nori__gpu_int8(gpu_lower *l, const int64_t v[8])
 {
     int32_t narrow[8];
     for (int i = 0; i < 8; i++) {
@@ -338,20 +338,16 @@ void nori__ocl_int8(ocl_lower *l, const int64_t v[8])
     argument(l, sizeof(narrow), narrow);
 }
 
-void nori__ocl_local(ocl_lower *l)
+void nori__gpu_local(gpu_lower *l)
 {
     l->local_at = l->argument++;
 }
 
 /* The most work-items of one group that this kernel takes on this device. */
-static size_t group_limit(ocl_lower *l)
+static size_t group_limit(gpu_lower *l)
 {
-    size_t most = 0;
-    if (l->self->api.clGetKernelWorkGroupInfo(l->kernel, l->self->device, OCL_KERNEL_GROUP_SIZE,
-                                              sizeof(most), &most, NULL) != 0 ||
-        most == 0) {
-        most = 1;
-    }
+    size_t most = l->self->driver->group_limit(l->self, l->kernel);
+    most = most ? most : 1;
     return most < l->self->group_size ? most : l->self->group_size;
 }
 
@@ -364,17 +360,17 @@ static size_t power_below(size_t want, size_t limit)
     return n;
 }
 
-static void drop_kernel(ocl_lower *l)
+static void drop_kernel(gpu_lower *l)
 {
     if (l->kernel) {
-        l->self->api.clReleaseKernel(l->kernel);
+        l->self->driver->drop_kernel(l->self, l->kernel);
         l->kernel = NULL;
     }
 }
 
-static void launch(ocl_lower *l, const size_t global[3], const size_t local[3])
+static void launch(gpu_lower *l, const size_t global[3], const size_t local[3])
 {
-    ocl_launch *launch = nori__arena_alloc(&l->layout->arena, sizeof(*launch));
+    gpu_launch *launch = nori__arena_alloc(&l->layout->arena, sizeof(*launch));
     if (!launch || !nori__vec_push(&l->layout->launches, launch)) {
         no_memory(l);
         drop_kernel(l);
@@ -390,13 +386,13 @@ static void launch(ocl_lower *l, const size_t global[3], const size_t local[3])
 
 /* Drivers for CPUs compile a kernel again for every group size, so they get one; GPUs get groups
  * that fit what there is to do. */
-void nori__ocl_items(ocl_lower *l, int64_t x, int64_t y, int64_t z)
+void nori__gpu_items(gpu_lower *l, int64_t x, int64_t y, int64_t z)
 {
     if (l->bad || x <= 0 || y <= 0 || z <= 0) { /* nothing to do for an empty tensor */
         drop_kernel(l);
         return;
     }
-    const ocl_self *self = l->self;
+    const gpu_self *self = l->self;
     size_t limit = group_limit(l), most = limit < 64 ? limit : 64, local[3] = {1, 1, 1};
     bool line = y == 1 && z == 1;
     size_t width = line ? 64 : self->is_cpu ? 8 : (size_t)x < 16 ? (size_t)x : 16;
@@ -408,7 +404,7 @@ void nori__ocl_items(ocl_lower *l, int64_t x, int64_t y, int64_t z)
     launch(l, (const size_t[]){(size_t)x, (size_t)y, (size_t)z}, local);
 }
 
-void nori__ocl_rows(ocl_lower *l, int64_t rows, int64_t n)
+void nori__gpu_rows(gpu_lower *l, int64_t rows, int64_t n)
 {
     if (l->bad || rows <= 0) {
         drop_kernel(l);
@@ -431,9 +427,24 @@ void nori__ocl_rows(ocl_lower *l, int64_t rows, int64_t n)
     launch(l, (const size_t[]){(size_t)rows * items, 1, 1}, (const size_t[]){items, 1, 1});
 }
 
+void nori__gpu_groups(gpu_lower *l, int64_t x, int64_t y, int64_t z, size_t items)
+{
+    if (l->bad || x <= 0 || y <= 0 || z <= 0) {
+        drop_kernel(l);
+        return;
+    }
+    launch(l, (const size_t[]){(size_t)x * items, (size_t)y, (size_t)z},
+           (const size_t[]){items, 1, 1});
+}
+
+bool nori__gpu_tiles(const gpu_lower *l)
+{
+    return l->self->tiles;
+}
+
 /* ---- the whole ---- */
 
-static nori_status infer(ocl_lower *l)
+static nori_status infer(gpu_lower *l)
 {
     const nori_part *part = l->p->part;
     size_t bytes = 0;
@@ -452,7 +463,7 @@ static nori_status infer(ocl_lower *l)
         status = nori__part_shapes(part, in, NULL, &shapes, &bytes, l->err);
     }
     for (uint32_t v = 0; v < part->n_values && status == NORI_OK; v++) {
-        ocl_shape *s = &l->shapes[v];
+        gpu_shape *s = &l->shapes[v];
         s->rank = shapes[v].rank;
         bool known = s->rank >= 0;
         for (int d = 0; d < s->rank; d++) {
@@ -461,8 +472,8 @@ static nori_status infer(ocl_lower *l)
         }
         if (known && (!nori__dims_count(s->rank, s->dims, &s->count) || s->count > INT32_MAX)) {
             status = nori__fail(l->err, NORI_ERROR_LIMIT,
-                                "OpenCL: value %s has more elements than 32-bit indices reach",
-                                part->values[v]->name);
+                                "%s: value %s has more elements than 32-bit indices reach",
+                                l->self->driver->title, part->values[v]->name);
         }
         s->rank = known ? s->rank : -1;
     }
@@ -470,20 +481,20 @@ static nori_status infer(ocl_lower *l)
     return status;
 }
 
-static nori_status check_shapes(ocl_lower *l, const ocl_node *n)
+static nori_status check_shapes(gpu_lower *l, const gpu_node *n)
 {
     for (uint32_t i = 0; i < n->node->input_count + n->node->output_count; i++) {
         if (n->in[i] != UINT32_MAX && l->shapes[n->in[i]].rank < 0) {
             return nori__fail(l->err, NORI_ERROR_DATA,
-                              "OpenCL: the shape of %s cannot be told from what the inputs hold",
-                              l->p->part->values[n->in[i]]->name);
+                              "%s: the shape of %s cannot be told from what the inputs hold",
+                              l->self->driver->title, l->p->part->values[n->in[i]]->name);
         }
     }
     return NORI_OK;
 }
 
 /* Buffers of the inputs, which a run fills first. */
-static void place_inputs(ocl_lower *l)
+static void place_inputs(gpu_lower *l)
 {
     const nori_part *part = l->p->part;
     for (uint32_t i = 0, v = 0; i < part->n_in && v < part->n_values && !l->bad; v++) {
@@ -491,25 +502,25 @@ static void place_inputs(ocl_lower *l)
             continue;
         }
         if (l->fed[i] && part->in[i]->type.elem == NORI_FLOAT) {
-            ocl_feed *feed = nori__arena_alloc(&l->layout->arena, sizeof(*feed));
+            gpu_feed *feed = nori__arena_alloc(&l->layout->arena, sizeof(*feed));
             buffer *b = take_buffer(l, l->shapes[v].count);
             if (!feed || !b || !nori__vec_push(&l->layout->feeds, feed)) {
                 no_memory(l);
                 return;
             }
-            *feed = (ocl_feed){.input = i, .mem = b->mem};
+            *feed = (gpu_feed){.input = i, .mem = b->mem};
             l->at[v] = b;
         }
         i++;
     }
 }
 
-static nori_status lower_nodes(ocl_lower *l)
+static nori_status lower_nodes(gpu_lower *l)
 {
-    ocl_part *p = l->p;
+    gpu_part *p = l->p;
     place_inputs(l);
     for (uint32_t k = 0; k < p->n_nodes && !l->bad; k++) {
-        const ocl_node *n = &p->nodes[k];
+        const gpu_node *n = &p->nodes[k];
         nori_status status = check_shapes(l, n);
         if (status == NORI_OK) {
             n->op->lower(l, n);
@@ -537,15 +548,15 @@ static nori_status lower_nodes(ocl_lower *l)
 }
 
 /* What the layout is for, and what comes out. */
-static nori_status note_ends(ocl_lower *l)
+static nori_status note_ends(gpu_lower *l)
 {
     const nori_part *part = l->p->part;
-    ocl_layout *y = l->layout;
+    gpu_layout *y = l->layout;
     for (uint32_t i = 0; i < part->n_out; i++) {
         uint32_t v = part->out_values[i];
         if (!l->at[v] || l->shapes[v].rank < 0) {
-            return nori__fail(l->err, NORI_ERROR_INTERNAL, "OpenCL: output %s was not made",
-                              part->values[v]->name);
+            return nori__fail(l->err, NORI_ERROR_INTERNAL, "%s: output %s was not made",
+                              l->self->driver->title, part->values[v]->name);
         }
         y->out[i] = l->shapes[v];
         y->out_mem[i] = l->at[v]->mem;
@@ -563,9 +574,9 @@ static nori_status note_ends(ocl_lower *l)
     return NORI_OK;
 }
 
-static ocl_layout *new_layout(const nori_part *part)
+static gpu_layout *new_layout(const nori_part *part)
 {
-    ocl_layout *y = nori__alloc_zero(&nori__malloc, sizeof(*y));
+    gpu_layout *y = nori__alloc_zero(&nori__malloc, sizeof(*y));
     if (!y) {
         return NULL;
     }
@@ -581,16 +592,16 @@ static ocl_layout *new_layout(const nori_part *part)
     return y;
 }
 
-nori_status nori__ocl_lay_out(ocl_self *self, ocl_part *p, const nori_tensor *const *in,
-                              ocl_layout **layout, nori_error *err)
+nori_status nori__gpu_lay_out(gpu_self *self, gpu_part *p, const nori_tensor *const *in,
+                              gpu_layout **layout, nori_error *err)
 {
     nori_error own = {0};
-    ocl_layout *y = new_layout(p->part);
+    gpu_layout *y = new_layout(p->part);
     *layout = NULL;
     if (!y) {
         return nori__no_memory(err);
     }
-    ocl_lower l = {.self = self, .p = p, .layout = y, .fed = in, .err = &own};
+    gpu_lower l = {.self = self, .p = p, .layout = y, .fed = in, .err = &own};
     nori__arena_init(&l.arena, &nori__malloc);
     nori__vec_init(&l.buffers, &nori__malloc);
     l.at = nori__arena_array(&l.arena, (size_t)p->part->n_values + 1, sizeof(*l.at));
@@ -603,7 +614,7 @@ nori_status nori__ocl_lay_out(ocl_self *self, ocl_part *p, const nori_tensor *co
     nori__vec_free(&l.buffers);
     nori__arena_free(&l.arena);
     if (status != NORI_OK) {
-        nori__ocl_layout_free(self, y);
+        nori__gpu_layout_free(self, y);
         nori__fail(err, status, "%s", own.message);
         nori__hint(err, "%s", own.hint);
         nori__where(err, "%s", own.where);
@@ -613,16 +624,19 @@ nori_status nori__ocl_lay_out(ocl_self *self, ocl_part *p, const nori_tensor *co
     return NORI_OK;
 }
 
-void nori__ocl_layout_free(ocl_self *self, ocl_layout *y)
+void nori__gpu_layout_free(gpu_self *self, gpu_layout *y)
 {
     if (!y) {
         return;
     }
+    if (y->recorded && self->driver->forget) {
+        self->driver->forget(self, y);
+    }
     for (size_t i = 0; i < y->launches.count; i++) {
-        self->api.clReleaseKernel(((const ocl_launch *)y->launches.items[i])->kernel);
+        self->driver->drop_kernel(self, ((const gpu_launch *)y->launches.items[i])->kernel);
     }
     for (size_t i = 0; i < y->mems.count; i++) {
-        self->api.clReleaseMemObject(y->mems.items[i]);
+        nori__gpu_release(self, y->mems.items[i]);
     }
     for (uint32_t i = 0; y->content && i < y->n_in; i++) {
         nori_tensor_free(y->content[i]);

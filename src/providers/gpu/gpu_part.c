@@ -1,5 +1,5 @@
-/* ocl_part.c: compiling a part: its operators, what is fused, weights packed, programs built. */
-#include "providers/opencl/opencl.h"
+/* gpu_part.c: compiling a part: its operators, what is fused, weights packed, programs built. */
+#include "providers/gpu/gpu.h"
 
 static uint32_t number_of_out(const nori_part *part, uint32_t at, uint32_t i)
 {
@@ -18,7 +18,7 @@ static bool is_output(const nori_part *part, uint32_t value)
 
 /* The one node that reads a value of the part, when it is a function of one number and nobody else
  * sees the value. It must follow at once or later; UINT32_MAX: none. */
-static uint32_t only_reader(const nori_part *part, uint32_t from, uint32_t value, ocl_then *then)
+static uint32_t only_reader(const nori_part *part, uint32_t from, uint32_t value, gpu_then *then)
 {
     uint32_t reader = UINT32_MAX;
     if (is_output(part, value)) {
@@ -35,25 +35,25 @@ static uint32_t only_reader(const nori_part *part, uint32_t from, uint32_t value
             reader = n;
         }
     }
-    return reader != UINT32_MAX && nori__ocl_then(part->nodes[reader], then) ? reader : UINT32_MAX;
+    return reader != UINT32_MAX && nori__gpu_then(part->nodes[reader], then) ? reader : UINT32_MAX;
 }
 
-static nori_status take_node(ocl_part *p, uint32_t at, bool *fused, nori_error *err)
+static nori_status take_node(const gpu_self *self, gpu_part *p, uint32_t at, bool *fused, nori_error *err)
 {
     const nori_part *part = p->part;
     const nori__node *node = part->nodes[at];
-    ocl_node *n = &p->nodes[p->n_nodes++];
+    gpu_node *n = &p->nodes[p->n_nodes++];
     size_t count = (size_t)node->input_count + node->output_count;
     n->at = at;
     n->node = node;
-    n->op = nori__ocl_op(node);
+    n->op = nori__gpu_op(node);
     n->in = nori__arena_array(&p->arena, count + 1, sizeof(*n->in));
     if (!n->in) {
         return nori__no_memory(err);
     }
     if (!n->op) {
-        return nori__fail(err, NORI_ERROR_INTERNAL, "opencl got %s, which it does not take",
-                          node->op_type);
+        return nori__fail(err, NORI_ERROR_INTERNAL, "%s got %s, which it does not take",
+                          self->driver->name, node->op_type);
     }
     memcpy(n->in, part->node_values[at], count * sizeof(*n->in));
     n->out = n->in + node->input_count;
@@ -67,7 +67,7 @@ static nori_status take_node(ocl_part *p, uint32_t at, bool *fused, nori_error *
     return NORI_OK;
 }
 
-static nori_status take_nodes(ocl_part *p, nori_error *err)
+static nori_status take_nodes(const gpu_self *self, gpu_part *p, nori_error *err)
 {
     const nori_part *part = p->part;
     bool *fused = nori__arena_array(&p->arena, (size_t)part->n_nodes + 1, sizeof(*fused));
@@ -77,7 +77,7 @@ static nori_status take_nodes(ocl_part *p, nori_error *err)
     }
     for (uint32_t i = 0; i < part->n_nodes; i++) {
         if (!fused[i]) {
-            NORI__TRY(take_node(p, i, fused, err));
+            NORI__TRY(take_node(self, p, i, fused, err));
         }
     }
     return NORI_OK;
@@ -85,7 +85,7 @@ static nori_status take_nodes(ocl_part *p, nori_error *err)
 
 /* Which inputs of the part decide shapes: integers that some node reads otherwise than Gather reads
  * its indices. */
-static void mark_host_only(ocl_part *p)
+static void mark_host_only(gpu_part *p)
 {
     const nori_part *part = p->part;
     for (uint32_t k = 0; k < part->n_in; k++) {
@@ -101,7 +101,7 @@ static void mark_host_only(ocl_part *p)
     }
 }
 
-static nori_status prepare(ocl_self *self, ocl_part *p, nori_error *err)
+static nori_status prepare(gpu_self *self, gpu_part *p, nori_error *err)
 {
     const nori_part *part = p->part;
     size_t values = (size_t)part->n_values + 1;
@@ -111,16 +111,16 @@ static nori_status prepare(ocl_self *self, ocl_part *p, nori_error *err)
     if (!p->last_use || !p->constants || !p->host_only) {
         return nori__no_memory(err);
     }
-    NORI__TRY(take_nodes(p, err));
+    NORI__TRY(take_nodes(self, p, err));
     mark_host_only(p);
     for (uint32_t k = 0; k < p->n_nodes; k++) {
-        ocl_node *n = &p->nodes[k];
+        gpu_node *n = &p->nodes[k];
         for (uint32_t i = 0; i < n->node->input_count; i++) {
             if (n->in[i] != UINT32_MAX) {
                 p->last_use[n->in[i]] = k;
             }
         }
-        NORI__TRY(nori__ocl_program(self, n->op->source, err));
+        NORI__TRY(self->driver->program(self, n->op->source, err));
         if (n->op->pack) {
             nori_status status = n->op->pack(self, n, err);
             if (status != NORI_OK) {
@@ -134,47 +134,52 @@ static nori_status prepare(ocl_self *self, ocl_part *p, nori_error *err)
     for (uint32_t i = 0; i < part->n_out; i++) {
         p->last_use[part->out_values[i]] = p->n_nodes;
     }
-    return nori__ocl_program(self, OCL_IN_move, err); /* copies serve many operators */
+    return self->driver->program(self, GPU_IN_move, err); /* copies serve many operators */
 }
 
-nori_status nori__ocl_compile(void *user, nori_part *part, void **compiled, nori_error *err)
+nori_status nori__gpu_compile(void *user, nori_part *part, void **compiled, nori_error *err)
 {
-    ocl_self *self = user;
-    ocl_part *p = nori__alloc_zero(&nori__malloc, sizeof(*p));
+    gpu_self *self = user;
+    gpu_part *p = nori__alloc_zero(&nori__malloc, sizeof(*p));
     if (!p) {
         return nori__no_memory(err);
     }
     p->part = part;
     nori__arena_init(&p->arena, &nori__malloc);
     self->telling = true;
-    nori_status status = prepare(self, p, err);
+    nori_status status = nori__gpu_enter(self, err);
+    if (status == NORI_OK) {
+        status = prepare(self, p, err);
+        nori__gpu_leave(self);
+    }
     self->telling = false;
     if (status != NORI_OK) {
-        nori__ocl_free_part(self, p);
+        nori__gpu_free_part(self, p);
         return status;
     }
     *compiled = p;
     return NORI_OK;
 }
 
-void nori__ocl_free_part(void *user, void *compiled)
+void nori__gpu_free_part(void *user, void *compiled)
 {
-    ocl_self *self = user;
-    ocl_part *p = compiled;
-    for (int i = 0; i < OCL_LAYOUTS; i++) {
-        nori__ocl_layout_free(self, p->layouts[i]);
+    gpu_self *self = user;
+    gpu_part *p = compiled;
+    /* Where the device cannot be reached any more, what lies on it is lost already. */
+    bool entered = nori__gpu_enter(self, NULL) == NORI_OK;
+    for (int i = 0; i < GPU_LAYOUTS; i++) {
+        nori__gpu_layout_free(self, p->layouts[i]);
     }
     for (uint32_t i = 0; p->constants && i < p->part->n_values; i++) {
-        if (p->constants[i]) {
-            self->api.clReleaseMemObject(p->constants[i]);
-        }
+        nori__gpu_release(self, p->constants[i]);
     }
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         for (size_t k = 0; k < NORI__COUNT(p->nodes[i].packed); k++) {
-            if (p->nodes[i].packed[k]) {
-                self->api.clReleaseMemObject(p->nodes[i].packed[k]);
-            }
+            nori__gpu_release(self, p->nodes[i].packed[k]);
         }
+    }
+    if (entered) {
+        nori__gpu_leave(self);
     }
     nori__arena_free(&p->arena);
     nori__release(&nori__malloc, p, sizeof(*p));

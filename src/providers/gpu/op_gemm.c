@@ -1,23 +1,23 @@
 /* op_gemm.c: Gemm and MatMul. A constant second matrix is packed once; others are read by strides,
  * for as many products as broadcasting makes. */
-#include "providers/opencl/opencl.h"
+#include "providers/gpu/gpu.h"
 
-static bool takes_gemm(const ocl_ask *ask)
+static bool takes_gemm(const gpu_ask *ask)
 {
     const nori__node *node = ask->node;
-    if (!nori__ocl_has(node, 1) || node->inputs[1]->type.elem != NORI_FLOAT) {
-        return nori__ocl_no(ask, "both matrices must be float32");
+    if (!nori__gpu_has(node, 1) || node->inputs[1]->type.elem != NORI_FLOAT) {
+        return nori__gpu_no(ask, "both matrices must be float32");
     }
-    return nori__ocl_fixed(ask, 2, "C");
+    return nori__gpu_fixed(ask, 2, "C");
 }
 
-static bool is_gemm(const ocl_node *n)
+static bool is_gemm(const gpu_node *n)
 {
     return nori__same(n->op->name, "Gemm");
 }
 
 /* B as K rows of N columns, and its strides. False: more than one matrix. */
-static bool one_matrix(const ocl_node *n, const nori_tensor *t, int64_t *k, int64_t *columns,
+static bool one_matrix(const gpu_node *n, const nori_tensor *t, int64_t *k, int64_t *columns,
                        int64_t by[2])
 {
     for (int d = 0; d < t->rank - 2; d++) {
@@ -36,7 +36,7 @@ static bool one_matrix(const ocl_node *n, const nori_tensor *t, int64_t *k, int6
 }
 
 /* [N / 4][K][4] */
-static nori_status pack_matrix(ocl_self *self, ocl_node *n, const nori_tensor *t, nori_error *err)
+static nori_status pack_matrix(gpu_self *self, gpu_node *n, const nori_tensor *t, nori_error *err)
 {
     int64_t k, columns, by[2], room;
     if (!one_matrix(n, t, &k, &columns, by) || t->count == 0) {
@@ -46,7 +46,7 @@ static nori_status pack_matrix(ocl_self *self, ocl_node *n, const nori_tensor *t
         return nori__no_memory(err);
     }
     float *to = nori__alloc_zero(&nori__malloc, (size_t)room * sizeof(*to));
-    float *from = nori__ocl_take_floats(t, (size_t)t->count, err);
+    float *from = nori__gpu_take_floats(t, (size_t)t->count, err);
     if (!to || !from) {
         nori__no_memory(err);
     } else {
@@ -55,31 +55,31 @@ static nori_status pack_matrix(ocl_self *self, ocl_node *n, const nori_tensor *t
                 to[(c / 4 * k + i) * 4 + c % 4] = from[i * by[0] + c * by[1]];
             }
         }
-        n->packed[0] = nori__ocl_stored(self, to, (size_t)room, err);
+        n->packed[0] = nori__gpu_stored(self, to, (size_t)room, err);
     }
-    nori__ocl_give_floats(from, (size_t)t->count);
-    nori__ocl_give_floats(to, (size_t)room);
+    nori__gpu_give_floats(from, (size_t)t->count);
+    nori__gpu_give_floats(to, (size_t)room);
     return n->packed[0] ? NORI_OK : NORI_ERROR_MEMORY;
 }
 
 /* beta * C */
-static nori_status pack_bias(ocl_self *self, ocl_node *n, const nori_tensor *t, nori_error *err)
+static nori_status pack_bias(gpu_self *self, gpu_node *n, const nori_tensor *t, nori_error *err)
 {
     float beta = nori__attr_f(n->node, "beta", 1);
-    float *v = nori__ocl_take_floats(t, (size_t)t->count, err);
+    float *v = nori__gpu_take_floats(t, (size_t)t->count, err);
     for (int64_t i = 0; v && i < t->count; i++) {
         v[i] *= beta;
     }
     if (v) {
-        n->packed[1] = nori__ocl_floats(self, v, (size_t)t->count, err);
-        nori__ocl_give_floats(v, (size_t)t->count);
+        n->packed[1] = nori__gpu_floats(self, v, (size_t)t->count, err);
+        nori__gpu_give_floats(v, (size_t)t->count);
     }
     return n->packed[1] ? NORI_OK : NORI_ERROR_MEMORY;
 }
 
-static nori_status pack(ocl_self *self, ocl_node *n, nori_error *err)
+static nori_status pack(gpu_self *self, gpu_node *n, nori_error *err)
 {
-    const nori_tensor *b = nori__ocl_const(n->node, 1), *c = nori__ocl_const(n->node, 2);
+    const nori_tensor *b = nori__gpu_const(n->node, 1), *c = nori__gpu_const(n->node, 2);
     if (c && is_gemm(n)) {
         NORI__TRY(pack_bias(self, n, c, err));
     }
@@ -92,9 +92,9 @@ typedef struct product {
     int64_t a_row, a_k, b_k, b_column;
 } product;
 
-static void read_product(ocl_lower *l, const ocl_node *n, product *p)
+static void read_product(gpu_lower *l, const gpu_node *n, product *p)
 {
-    const ocl_shape *a = nori__ocl_in_shape(l, n, 0), *b = nori__ocl_in_shape(l, n, 1);
+    const gpu_shape *a = nori__gpu_in_shape(l, n, 0), *b = nori__gpu_in_shape(l, n, 1);
     bool turn_a = is_gemm(n) && nori__attr_i(n->node, "transA", 0) != 0;
     bool turn_b = is_gemm(n) && nori__attr_i(n->node, "transB", 0) != 0;
     int64_t a_rows = a->rank > 1 ? a->dims[a->rank - 2] : 1, a_width = a->dims[a->rank - 1];
@@ -107,9 +107,9 @@ static void read_product(ocl_lower *l, const ocl_node *n, product *p)
 }
 
 /* Where A and B of each product begin. */
-static ocl_mem *starts(ocl_lower *l, const ocl_node *n, product *p)
+static gpu_mem *starts(gpu_lower *l, const gpu_node *n, product *p)
 {
-    const ocl_shape *s[2] = {nori__ocl_in_shape(l, n, 0), nori__ocl_in_shape(l, n, 1)};
+    const gpu_shape *s[2] = {nori__gpu_in_shape(l, n, 0), nori__gpu_in_shape(l, n, 1)};
     int rank = s[0]->rank > s[1]->rank ? s[0]->rank : s[1]->rank;
     int64_t sizes[NORI_MAX_RANK], by[2][NORI_MAX_RANK];
     for (int d = 0; d < rank - 2; d++) {
@@ -118,11 +118,11 @@ static ocl_mem *starts(ocl_lower *l, const ocl_node *n, product *p)
             int at = d - (rank - s[i]->rank);
             int64_t size = at >= 0 && s[i]->rank > 2 ? s[i]->dims[at] : 1;
             sizes[d] = size != 1 ? size : sizes[d];
-            by[i][d] = size != 1 ? nori__ocl_product(s[i]->dims, at + 1, s[i]->rank) : 0;
+            by[i][d] = size != 1 ? nori__gpu_product(s[i]->dims, at + 1, s[i]->rank) : 0;
         }
     }
-    p->count = nori__ocl_product(sizes, 0, rank - 2);
-    int32_t *table = nori__ocl_host_room(l, (size_t)p->count * 2, sizeof(*table));
+    p->count = nori__gpu_product(sizes, 0, rank - 2);
+    int32_t *table = nori__gpu_host_room(l, (size_t)p->count * 2, sizeof(*table));
     for (int64_t z = 0; table && z < p->count; z++) {
         int64_t rest = z;
         for (int d = rank - 3; d >= 0; d--) {
@@ -131,7 +131,7 @@ static ocl_mem *starts(ocl_lower *l, const ocl_node *n, product *p)
             rest /= sizes[d];
         }
     }
-    return table ? nori__ocl_table(l, table, (size_t)p->count * 2) : NULL;
+    return table ? nori__gpu_table(l, table, (size_t)p->count * 2) : NULL;
 }
 
 /* C goes along rows and columns, or repeats. */
@@ -142,35 +142,35 @@ static void bias_strides(const nori_tensor *c, int64_t by[2])
     by[1] = width != 1 ? 1 : 0;
 }
 
-static void lower_gemm(ocl_lower *l, const ocl_node *n)
+static void lower_gemm(gpu_lower *l, const gpu_node *n)
 {
     product p;
     int64_t by_bias[2];
     bool gemm = is_gemm(n);
     read_product(l, n, &p);
-    bias_strides(gemm ? nori__ocl_const(n->node, 2) : NULL, by_bias);
-    ocl_mem *bias = n->packed[1], *table = n->packed[0] ? NULL : starts(l, n, &p);
+    bias_strides(gemm ? nori__gpu_const(n->node, 2) : NULL, by_bias);
+    gpu_mem *bias = n->packed[1], *table = n->packed[0] ? NULL : starts(l, n, &p);
     if (n->packed[0] && !gemm && p.k > 0) { /* rows of all products lie one below the other */
-        p.m = nori__ocl_in_shape(l, n, 0)->count / p.k;
+        p.m = nori__gpu_in_shape(l, n, 0)->count / p.k;
     }
-    nori__ocl_kernel(l, OCL_IN_gemm, n->packed[0] ? "gemm_packed" : "gemm_strided");
-    nori__ocl_mem(l, nori__ocl_in(l, n, 0));
-    nori__ocl_mem(l, n->packed[0] ? n->packed[0] : nori__ocl_in(l, n, 1));
-    nori__ocl_mem(l, bias ? bias : nori__ocl_zero(l));
-    nori__ocl_mem(l, nori__ocl_out(l, n, 0));
+    nori__gpu_kernel(l, GPU_IN_gemm, n->packed[0] ? "gemm_packed" : "gemm_strided");
+    nori__gpu_mem(l, nori__gpu_in(l, n, 0));
+    nori__gpu_mem(l, n->packed[0] ? n->packed[0] : nori__gpu_in(l, n, 1));
+    nori__gpu_mem(l, bias ? bias : nori__gpu_zero(l));
+    nori__gpu_mem(l, nori__gpu_out(l, n, 0));
     if (!n->packed[0]) {
-        nori__ocl_mem(l, table);
+        nori__gpu_mem(l, table);
     }
-    nori__ocl_int4(l, p.m, p.n, p.k, p.count);
-    nori__ocl_int4(l, p.a_row, p.a_k, p.b_k, p.b_column);
-    nori__ocl_int2(l, bias ? by_bias[0] : 0, bias ? by_bias[1] : 0);
-    nori__ocl_float(l, gemm ? nori__attr_f(n->node, "alpha", 1) : 1);
-    nori__ocl_fused(l, n);
-    nori__ocl_items(l, (p.n + 3) / 4, (p.m + 3) / 4, p.count);
+    nori__gpu_int4(l, p.m, p.n, p.k, p.count);
+    nori__gpu_int4(l, p.a_row, p.a_k, p.b_k, p.b_column);
+    nori__gpu_int2(l, bias ? by_bias[0] : 0, bias ? by_bias[1] : 0);
+    nori__gpu_float(l, gemm ? nori__attr_f(n->node, "alpha", 1) : 1);
+    nori__gpu_fused(l, n);
+    nori__gpu_items(l, (p.n + 3) / 4, (p.m + 3) / 4, p.count);
 }
 
-const ocl_op nori__ocl_gemm_ops[] = {
-    {"Gemm", OCL_IN_gemm, true, 0, takes_gemm, pack, lower_gemm},
-    {"MatMul", OCL_IN_gemm, true, 0, takes_gemm, pack, lower_gemm},
+const gpu_op nori__gpu_gemm_ops[] = {
+    {"Gemm", GPU_IN_gemm, true, 0, takes_gemm, pack, lower_gemm},
+    {"MatMul", GPU_IN_gemm, true, 0, takes_gemm, pack, lower_gemm},
     {0},
 };

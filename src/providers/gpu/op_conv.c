@@ -1,9 +1,9 @@
 /* op_conv.c: convolution and transposed convolution in one and two dimensions. Weights are packed
  * once, as kernels/conv.cl says. */
 #include "ops/window.h"
-#include "providers/opencl/opencl.h"
+#include "providers/gpu/gpu.h"
 
-enum { BLOCKED, DEPTHWISE, TRANSPOSED }; /* ocl_node.form */
+enum { BLOCKED, DEPTHWISE, TRANSPOSED }; /* gpu_node.form */
 
 /* Constant weights as two-dimensional ones. */
 typedef struct weights {
@@ -13,7 +13,7 @@ typedef struct weights {
 
 static bool read_weights(const nori__node *node, weights *w)
 {
-    const nori_tensor *t = nori__ocl_const(node, 1);
+    const nori_tensor *t = nori__gpu_const(node, 1);
     if (!t || t->type != NORI_FLOAT || t->rank < 3 || t->rank > 4) {
         return false;
     }
@@ -23,14 +23,14 @@ static bool read_weights(const nori__node *node, weights *w)
     return w->groups > 0 && w->first % w->groups == 0;
 }
 
-static bool takes_conv(const ocl_ask *ask)
+static bool takes_conv(const gpu_ask *ask)
 {
     weights w;
-    if (!nori__ocl_fixed(ask, 1, "weights") || !nori__ocl_fixed(ask, 2, "bias")) {
+    if (!nori__gpu_fixed(ask, 1, "weights") || !nori__gpu_fixed(ask, 2, "bias")) {
         return false;
     }
     return read_weights(ask->node, &w) ||
-           nori__ocl_no(ask, "it takes one or two spatial dimensions and float32 weights only");
+           nori__gpu_no(ask, "it takes one or two spatial dimensions and float32 weights only");
 }
 
 /* [group][blocks of 4 of M / group][C / group * KH * KW][4]; per is M / group. */
@@ -48,7 +48,7 @@ static void pack_blocks(const float *from, int64_t groups, int64_t per, int64_t 
 }
 
 /* Packed by blocks, or as it is; stored as activations are, or as float for bias. */
-static ocl_mem *packed(ocl_self *self, const nori_tensor *t, int64_t groups, int64_t per,
+static gpu_mem *packed(gpu_self *self, const nori_tensor *t, int64_t groups, int64_t per,
                        int64_t inner, bool blocks, bool bias, nori_error *err)
 {
     int64_t room, padded = blocks ? (per + 3) / 4 * 4 : per;
@@ -58,8 +58,8 @@ static ocl_mem *packed(ocl_self *self, const nori_tensor *t, int64_t groups, int
     }
     size_t count = (size_t)(groups * per * inner), size = (size_t)room;
     float *to = nori__alloc_zero(&nori__malloc, size * sizeof(*to));
-    float *from = t ? nori__ocl_take_floats(t, count, err) : NULL;
-    ocl_mem *mem = NULL;
+    float *from = t ? nori__gpu_take_floats(t, count, err) : NULL;
+    gpu_mem *mem = NULL;
     if (!to || (t && !from)) {
         nori__no_memory(err);
     } else {
@@ -68,17 +68,17 @@ static ocl_mem *packed(ocl_self *self, const nori_tensor *t, int64_t groups, int
         } else if (from) {
             memcpy(to, from, count * sizeof(*to));
         }
-        mem = bias ? nori__ocl_floats(self, to, size, err) : nori__ocl_stored(self, to, size, err);
+        mem = bias ? nori__gpu_floats(self, to, size, err) : nori__gpu_stored(self, to, size, err);
     }
-    nori__ocl_give_floats(from, count);
-    nori__ocl_give_floats(to, size);
+    nori__gpu_give_floats(from, count);
+    nori__gpu_give_floats(to, size);
     return mem;
 }
 
-static nori_status pack(ocl_self *self, ocl_node *n, nori_error *err)
+static nori_status pack(gpu_self *self, gpu_node *n, nori_error *err)
 {
     weights w;
-    const nori_tensor *t = nori__ocl_const(n->node, 1), *bias = nori__ocl_const(n->node, 2);
+    const nori_tensor *t = nori__gpu_const(n->node, 1), *bias = nori__gpu_const(n->node, 2);
     bool transposed = nori__same(n->op->name, "ConvTranspose");
     if (!read_weights(n->node, &w)) {
         return nori__fail(err, NORI_ERROR_UNSUPPORTED, "weights of this form are not taken");
@@ -102,19 +102,19 @@ typedef struct geometry {
     int64_t in[2], out[2], stride[2], dilation[2], pad[2];
 } geometry;
 
-static bool read_geometry(ocl_lower *l, const ocl_node *n, const weights *w, geometry *g)
+static bool read_geometry(gpu_lower *l, const gpu_node *n, const weights *w, geometry *g)
 {
-    const ocl_shape *x = nori__ocl_in_shape(l, n, 0), *y = nori__ocl_out_shape(l, n, 0);
+    const gpu_shape *x = nori__gpu_in_shape(l, n, 0), *y = nori__gpu_out_shape(l, n, 0);
     nori__window win;
     int64_t kernel[2] = {w->kh, w->kw}, size;
     int dims = x->rank - 2, skip = 2 - dims;
     *g = (geometry){.in = {1, 1}, .out = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}};
-    nori_status status = nori__window_read(n->node, nori__ocl_error(l), dims, kernel + skip, &win);
+    nori_status status = nori__window_read(n->node, nori__gpu_error(l), dims, kernel + skip, &win);
     for (int d = 0; d < dims && status == NORI_OK; d++) {
         int64_t in = x->dims[2 + d];
         status = n->form == TRANSPOSED
-                     ? nori__window_out_transposed(&win, n->node, nori__ocl_error(l), d, in, &size)
-                     : nori__window_out(&win, nori__ocl_error(l), d, in, &size);
+                     ? nori__window_out_transposed(&win, n->node, nori__gpu_error(l), d, in, &size)
+                     : nori__window_out(&win, nori__gpu_error(l), d, in, &size);
         g->in[skip + d] = in;
         g->out[skip + d] = y->dims[2 + d];
         g->stride[skip + d] = win.stride[d];
@@ -122,7 +122,7 @@ static bool read_geometry(ocl_lower *l, const ocl_node *n, const weights *w, geo
         g->pad[skip + d] = win.begin[d];
     }
     if (status != NORI_OK) {
-        nori__ocl_fail(l, status);
+        nori__gpu_fail(l, status);
     }
     return status == NORI_OK;
 }
@@ -133,46 +133,46 @@ static bool is_pointwise(const weights *w, const geometry *g)
            g->pad[1] == 0 && g->in[0] == g->out[0] && g->in[1] == g->out[1];
 }
 
-static void lower_conv(ocl_lower *l, const ocl_node *n)
+static void lower_conv(gpu_lower *l, const gpu_node *n)
 {
     weights w;
     geometry g;
     if (!read_weights(n->node, &w) || !read_geometry(l, n, &w, &g)) {
-        nori__ocl_fail(l, NORI_ERROR_INTERNAL);
+        nori__gpu_fail(l, NORI_ERROR_INTERNAL);
         return;
     }
     bool transposed = n->form == TRANSPOSED;
     bool point = n->form == BLOCKED && is_pointwise(&w, &g);
-    int64_t batch = nori__ocl_in_shape(l, n, 0)->dims[0];
+    int64_t batch = nori__gpu_in_shape(l, n, 0)->dims[0];
     int64_t inner = transposed ? w.first / w.groups : w.second;
     int64_t per = transposed ? w.second : w.first / w.groups, blocks = (per + 3) / 4;
     int64_t units = batch * w.groups, columns = (g.out[1] + 3) / 4;
-    nori__ocl_kernel(l, OCL_IN_conv, transposed               ? "conv_transposed"
+    nori__gpu_kernel(l, GPU_IN_conv, transposed               ? "conv_transposed"
                                      : n->form == DEPTHWISE ? "conv_depthwise"
                                      : point                ? "conv_pointwise"
                                                             : "conv_direct");
-    nori__ocl_mem(l, nori__ocl_in(l, n, 0));
-    nori__ocl_mem(l, n->packed[0]);
-    nori__ocl_mem(l, n->packed[1]);
-    nori__ocl_mem(l, nori__ocl_out(l, n, 0));
-    nori__ocl_int4(l, inner, g.in[0], g.in[1], w.groups);
-    nori__ocl_int4(l, per, g.out[0], g.out[1], batch);
+    nori__gpu_mem(l, nori__gpu_in(l, n, 0));
+    nori__gpu_mem(l, n->packed[0]);
+    nori__gpu_mem(l, n->packed[1]);
+    nori__gpu_mem(l, nori__gpu_out(l, n, 0));
+    nori__gpu_int4(l, inner, g.in[0], g.in[1], w.groups);
+    nori__gpu_int4(l, per, g.out[0], g.out[1], batch);
     if (!point) {
-        nori__ocl_int4(l, w.kh, w.kw, g.stride[0], g.stride[1]);
-        nori__ocl_int4(l, g.dilation[0], g.dilation[1], g.pad[0], g.pad[1]);
+        nori__gpu_int4(l, w.kh, w.kw, g.stride[0], g.stride[1]);
+        nori__gpu_int4(l, g.dilation[0], g.dilation[1], g.pad[0], g.pad[1]);
     }
-    nori__ocl_fused(l, n);
+    nori__gpu_fused(l, n);
     if (point) {
-        nori__ocl_items(l, (g.in[0] * g.in[1] + 3) / 4, blocks, units);
+        nori__gpu_items(l, (g.in[0] * g.in[1] + 3) / 4, blocks, units);
     } else if (transposed) {
-        nori__ocl_items(l, g.out[1], g.out[0], units * per);
+        nori__gpu_items(l, g.out[1], g.out[0], units * per);
     } else {
-        nori__ocl_items(l, columns, g.out[0], n->form == DEPTHWISE ? units : units * blocks);
+        nori__gpu_items(l, columns, g.out[0], n->form == DEPTHWISE ? units : units * blocks);
     }
 }
 
-const ocl_op nori__ocl_conv_ops[] = {
-    {"Conv", OCL_IN_conv, true, 0, takes_conv, pack, lower_conv},
-    {"ConvTranspose", OCL_IN_conv, true, 0, takes_conv, pack, lower_conv},
+const gpu_op nori__gpu_conv_ops[] = {
+    {"Conv", GPU_IN_conv, true, 0, takes_conv, pack, lower_conv},
+    {"ConvTranspose", GPU_IN_conv, true, 0, takes_conv, pack, lower_conv},
     {0},
 };

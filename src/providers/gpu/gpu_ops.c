@@ -1,18 +1,18 @@
-/* ocl_ops.c: which nodes the provider takes, and what they would cost. */
+/* gpu_ops.c: which nodes the provider takes, and what they would cost. */
 #include <stdio.h>
 
 #include "plan/partition.h"
-#include "providers/opencl/opencl.h"
+#include "providers/gpu/gpu.h"
 
-const ocl_op *nori__ocl_op(const nori__node *node)
+const gpu_op *nori__gpu_op(const nori__node *node)
 {
-    static const ocl_op *const tables[] = {
-        nori__ocl_unary_ops, nori__ocl_binary_ops, nori__ocl_conv_ops,
-        nori__ocl_gemm_ops,  nori__ocl_pool_ops,   nori__ocl_row_ops,
-        nori__ocl_norm_ops,  nori__ocl_move_ops,   nori__ocl_resize_ops,
+    static const gpu_op *const tables[] = {
+        nori__gpu_unary_ops, nori__gpu_binary_ops, nori__gpu_conv_ops,
+        nori__gpu_gemm_ops,  nori__gpu_pool_ops,   nori__gpu_row_ops,
+        nori__gpu_norm_ops,  nori__gpu_move_ops,   nori__gpu_resize_ops,
     };
     for (size_t t = 0; !node->domain[0] && t < NORI__COUNT(tables); t++) {
-        for (const ocl_op *op = tables[t]; op->name; op++) {
+        for (const gpu_op *op = tables[t]; op->name; op++) {
             if (nori__same(op->name, node->op_type)) {
                 return op;
             }
@@ -21,7 +21,7 @@ const ocl_op *nori__ocl_op(const nori__node *node)
     return NULL;
 }
 
-bool nori__ocl_no(const ocl_ask *ask, const char *fmt, ...)
+bool nori__gpu_no(const gpu_ask *ask, const char *fmt, ...)
 {
     va_list list;
     va_start(list, fmt);
@@ -30,42 +30,42 @@ bool nori__ocl_no(const ocl_ask *ask, const char *fmt, ...)
     return false;
 }
 
-bool nori__ocl_fixed(const ocl_ask *ask, uint32_t i, const char *name)
+bool nori__gpu_fixed(const gpu_ask *ask, uint32_t i, const char *name)
 {
-    return !nori__ocl_has(ask->node, i) || nori__ocl_const(ask->node, i) ||
-           nori__ocl_no(ask, "it takes constant %s only", name);
+    return !nori__gpu_has(ask->node, i) || nori__gpu_const(ask->node, i) ||
+           nori__gpu_no(ask, "it takes constant %s only", name);
 }
 
 /* What holds for every operator: floats of a known rank that 32-bit indices reach; integers may
  * only say where or how large, and are read on the host. */
-static bool value_fits(const ocl_ask *ask, const nori__value *v, bool output)
+static bool value_fits(const gpu_ask *ask, const nori__value *v, bool output)
 {
     if (!v) {
         return true;
     }
     int64_t count = 1;
     if (v->type.kind != NORI_KIND_TENSOR || v->type.rank < 0 || v->type.rank > 8) {
-        return nori__ocl_no(ask, "it takes tensors of a known rank up to 8 only");
+        return nori__gpu_no(ask, "it takes tensors of a known rank up to 8 only");
     }
     for (int d = 0; d < v->type.rank; d++) {
         int64_t size = v->type.dims[d].value;
         if (size > 0 && (!nori__mul_dim(count, size, &count) || count > INT32_MAX)) {
-            return nori__ocl_no(ask, "it takes tensors of less than 2^31 elements only");
+            return nori__gpu_no(ask, "it takes tensors of less than 2^31 elements only");
         }
     }
     nori_type elem = (nori_type)v->type.elem;
     if (elem == NORI_FLOAT || (!output && (elem == NORI_INT64 || elem == NORI_INT32))) {
         return true;
     }
-    return nori__ocl_no(ask, "it takes float32 only, found %s", nori_type_name(elem));
+    return nori__gpu_no(ask, "it takes float32 only, found %s", nori_type_name(elem));
 }
 
-static bool takes(const ocl_ask *ask)
+static bool takes(const gpu_ask *ask)
 {
     const nori__node *node = ask->node;
-    const ocl_op *op = nori__ocl_op(node);
+    const gpu_op *op = nori__gpu_op(node);
     if (!op) {
-        return nori__ocl_no(ask, "it has no %s", node->op_type);
+        return nori__gpu_no(ask, "it has no %s", node->op_type);
     }
     for (uint32_t i = 0; i < node->input_count; i++) {
         if (!value_fits(ask, node->inputs[i], false)) {
@@ -77,20 +77,20 @@ static bool takes(const ocl_ask *ask)
             return false;
         }
         if (i > 0 && node->outputs[i] && !nori__same(op->name, "Split")) {
-            return nori__ocl_no(ask, "it makes the first output only");
+            return nori__gpu_no(ask, "it makes the first output only");
         }
     }
-    if (!nori__ocl_has(node, 0) || node->inputs[0]->type.elem != NORI_FLOAT ||
+    if (!nori__gpu_has(node, 0) || node->inputs[0]->type.elem != NORI_FLOAT ||
         node->output_count == 0 || !node->outputs[0]) {
-        return nori__ocl_no(ask, "its first input must be float32, its first output wanted");
+        return nori__gpu_no(ask, "its first input must be float32, its first output wanted");
     }
     return !op->takes || op->takes(ask);
 }
 
-nori_status nori__ocl_claim(void *user, const nori_node *node, nori_claim *claim, nori_error *err)
+nori_status nori__gpu_claim(void *user, const nori_node *node, nori_claim *claim, nori_error *err)
 {
-    ocl_self *self = user;
-    const ocl_ask ask = {node, self, claim->reason, sizeof(claim->reason)};
+    gpu_self *self = user;
+    const gpu_ask ask = {node, self, claim->reason, sizeof(claim->reason)};
     (void)err;
     claim->taken = takes(&ask);
     bool free = self->free_cost || (self->is_cpu && !self->costs_set);
