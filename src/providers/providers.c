@@ -21,6 +21,9 @@ static const nori__builtin builtins[] = {
 #ifdef NORI_WITH_OPENCL
     {&nori__opencl_provider, NULL},
 #endif
+#ifdef NORI_WITH_CUDA
+    {&nori__cuda_provider, NULL},
+#endif
 };
 
 const nori__builtin *nori__builtin_find(const char *name)

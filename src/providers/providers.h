@@ -15,6 +15,7 @@ const nori__builtin *nori__builtin_find(const char *name); /* NULL: none of that
 extern const nori_provider nori__reference_provider, nori__ort_provider, nori__xnnpack_provider;
 extern const nori_provider nori__nnapi_provider;
 extern const nori_provider nori__opencl_provider; /* with NORI_WITH_OPENCL */
+extern const nori_provider nori__cuda_provider;   /* with NORI_WITH_CUDA */
 
 /* ---- open_provider.c ---- */
 

@@ -1,13 +1,16 @@
-# Embeds kernels/*.cl as arrays in gpu_kernels.h: run at configure time, again when one changes.
-set(header "/* Made from src/providers/gpu/kernels by kernels.cmake. */\n")
-foreach(name common elementwise conv gemm pool rows move)
-    set(file ${CMAKE_CURRENT_LIST_DIR}/kernels/${name}.cl)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-    file(READ ${file} hex HEX)
-    string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
-    string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n" bytes "${bytes}")
-    string(APPEND header "static const unsigned char gpu_kernels_${name}[] = {\n${bytes}\n};\n")
-endforeach()
-file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/gpu/gpu_kernels.h CONTENT "${header}" @ONLY)
-set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/gpu_source.c PROPERTIES
-    INCLUDE_DIRECTORIES ${CMAKE_CURRENT_BINARY_DIR}/gpu)
+# nori_embed(HEADER PREFIX USER FILES...): kernel sources as arrays PREFIX_<name> in HEADER, which USER
+# includes. Made at configure time, again when a source changes.
+function(nori_embed header prefix user)
+    set(text "/* Made from kernel sources by gpu/kernels.cmake. */\n")
+    foreach(file ${ARGN})
+        set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+        get_filename_component(name ${file} NAME_WE)
+        file(READ ${file} hex HEX)
+        string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+        string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n" bytes "${bytes}")
+        string(APPEND text "static const unsigned char ${prefix}_${name}[] = {\n${bytes}\n};\n")
+    endforeach()
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/embedded/${header} CONTENT "${text}" @ONLY)
+    set_source_files_properties(${user} PROPERTIES
+        INCLUDE_DIRECTORIES ${CMAKE_CURRENT_BINARY_DIR}/embedded)
+endfunction()

@@ -3,6 +3,8 @@
 #include "ops/window.h"
 #include "providers/gpu/gpu.h"
 
+#define WIDE 8 /* output channels of a group from which on tiles of 64 are not mostly empty */
+
 enum { BLOCKED, DEPTHWISE, TRANSPOSED }; /* gpu_node.form */
 
 /* Constant weights as two-dimensional ones. */
@@ -142,13 +144,15 @@ static void lower_conv(gpu_lower *l, const gpu_node *n)
         return;
     }
     bool transposed = n->form == TRANSPOSED;
-    bool point = n->form == BLOCKED && is_pointwise(&w, &g);
+    bool tiles = n->form == BLOCKED && nori__gpu_tiles(l) && w.first / w.groups >= WIDE;
+    bool point = n->form == BLOCKED && !tiles && is_pointwise(&w, &g);
     int64_t batch = nori__gpu_in_shape(l, n, 0)->dims[0];
     int64_t inner = transposed ? w.first / w.groups : w.second;
     int64_t per = transposed ? w.second : w.first / w.groups, blocks = (per + 3) / 4;
     int64_t units = batch * w.groups, columns = (g.out[1] + 3) / 4;
     nori__gpu_kernel(l, GPU_IN_conv, transposed               ? "conv_transposed"
                                      : n->form == DEPTHWISE ? "conv_depthwise"
+                                     : tiles                ? "conv_tiles"
                                      : point                ? "conv_pointwise"
                                                             : "conv_direct");
     nori__gpu_mem(l, nori__gpu_in(l, n, 0));
@@ -162,7 +166,9 @@ static void lower_conv(gpu_lower *l, const gpu_node *n)
         nori__gpu_int4(l, g.dilation[0], g.dilation[1], g.pad[0], g.pad[1]);
     }
     nori__gpu_fused(l, n);
-    if (point) {
+    if (tiles) {
+        nori__gpu_groups(l, (g.out[0] * g.out[1] + 63) / 64, (per + 63) / 64, units, 256);
+    } else if (point) {
         nori__gpu_items(l, (g.in[0] * g.in[1] + 3) / 4, blocks, units);
     } else if (transposed) {
         nori__gpu_items(l, g.out[1], g.out[0], units * per);

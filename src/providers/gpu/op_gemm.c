@@ -2,6 +2,8 @@
  * for as many products as broadcasting makes. */
 #include "providers/gpu/gpu.h"
 
+#define TALL 8 /* rows from which on tiles of 64 are not mostly empty */
+
 static bool takes_gemm(const gpu_ask *ask)
 {
     const nori__node *node = ask->node;
@@ -153,12 +155,18 @@ static void lower_gemm(gpu_lower *l, const gpu_node *n)
     if (n->packed[0] && !gemm && p.k > 0) { /* rows of all products lie one below the other */
         p.m = nori__gpu_in_shape(l, n, 0)->count / p.k;
     }
-    nori__gpu_kernel(l, GPU_IN_gemm, n->packed[0] ? "gemm_packed" : "gemm_strided");
+    bool tiles = nori__gpu_tiles(l) && p.m >= TALL;
+    nori__gpu_kernel(l, GPU_IN_gemm, tiles          ? "gemm_tiles"
+                                     : n->packed[0] ? "gemm_packed"
+                                                    : "gemm_strided");
     nori__gpu_mem(l, nori__gpu_in(l, n, 0));
     nori__gpu_mem(l, n->packed[0] ? n->packed[0] : nori__gpu_in(l, n, 1));
     nori__gpu_mem(l, bias ? bias : nori__gpu_zero(l));
     nori__gpu_mem(l, nori__gpu_out(l, n, 0));
-    if (!n->packed[0]) {
+    if (tiles) {
+        nori__gpu_mem(l, table ? table : nori__gpu_zero(l)); /* not read with a packed matrix */
+        nori__gpu_int(l, n->packed[0] != NULL);
+    } else if (!n->packed[0]) {
         nori__gpu_mem(l, table);
     }
     nori__gpu_int4(l, p.m, p.n, p.k, p.count);
@@ -166,7 +174,11 @@ static void lower_gemm(gpu_lower *l, const gpu_node *n)
     nori__gpu_int2(l, bias ? by_bias[0] : 0, bias ? by_bias[1] : 0);
     nori__gpu_float(l, gemm ? nori__attr_f(n->node, "alpha", 1) : 1);
     nori__gpu_fused(l, n);
-    nori__gpu_items(l, (p.n + 3) / 4, (p.m + 3) / 4, p.count);
+    if (tiles) {
+        nori__gpu_groups(l, (p.n + 63) / 64, (p.m + 63) / 64, p.count, 256);
+    } else {
+        nori__gpu_items(l, (p.n + 3) / 4, (p.m + 3) / 4, p.count);
+    }
 }
 
 const gpu_op nori__gpu_gemm_ops[] = {

@@ -1,6 +1,3 @@
-set(NORI_WITH_OPENCL AUTO CACHE STRING "the provider opencl: AUTO, ON or OFF")
-set_property(CACHE NORI_WITH_OPENCL PROPERTY STRINGS AUTO ON OFF)
-# Nothing is needed to build it: the loader is opened at run time.
 if(NORI_WITH_OPENCL)
     nori_sources(
         ocl_binary.c

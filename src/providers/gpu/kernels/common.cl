@@ -1,9 +1,17 @@
-/* common.cl: stands before every program. Activations and weights are stored as float, or as half
+/* common.cl: stands before every program. It is OpenCL C, and with the words of cuda/kernels/prelude.cu
+ * in front of it CUDA C. Activations and weights are stored as float, or as half
  * when built with NORI_HALF; arithmetic is float throughout, so no extension is needed: OpenCL C 1.0
  * has vload_half and vstore_half. In front of this text nori defines UNARY_, BINARY_, REDUCE_ and
  * POOL_ numbers.
  *
  * Global sizes are rounded up to whole work-groups: every kernel looks whether it is wanted. */
+#ifndef NORI_CUDA
+#define FLOAT4(a, b, c, d) ((float4)(a, b, c, d))
+#define ROOM_PARAMETER __local float *room, /* a float for each work-item of a group */
+#define ROOM
+#define PLANE get_global_id(2)
+#define FIRST_PLANE /* last parameter of kernels that use PLANE */
+#endif
 #ifdef NORI_HALF
 #define STORED half
 #define LOAD(p, i) vload_half((size_t)(i), (p))

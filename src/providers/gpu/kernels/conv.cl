@@ -14,8 +14,8 @@ float pixel(__global const STORED *row, int x, int width)
 void put_columns(__global STORED *y, int plane, int left, int channels, float4 s0, float4 s1,
                  float4 s2, float4 s3, int then, float a, float b)
 {
-    float4 line[4] = {(float4)(s0.x, s1.x, s2.x, s3.x), (float4)(s0.y, s1.y, s2.y, s3.y),
-                      (float4)(s0.z, s1.z, s2.z, s3.z), (float4)(s0.w, s1.w, s2.w, s3.w)};
+    float4 line[4] = {FLOAT4(s0.x, s1.x, s2.x, s3.x), FLOAT4(s0.y, s1.y, s2.y, s3.y),
+                      FLOAT4(s0.z, s1.z, s2.z, s3.z), FLOAT4(s0.w, s1.w, s2.w, s3.w)};
     for (int m = 0; m < 4 && m < channels; m++) {
         float4 v = line[m];
         v.x = unary(then, a, b, v.x);
@@ -39,9 +39,9 @@ void put_columns(__global STORED *y, int plane, int left, int channels, float4 s
 
 __kernel void conv_direct(__global const STORED *x, __global const STORED *w,
                           __global const float *bias, __global STORED *y, int4 in, int4 out,
-                          int4 window, int4 reach, int then, float a, float b)
+                          int4 window, int4 reach, int then, float a, float b FIRST_PLANE)
 {
-    int ox = get_global_id(0) * 4, oy = get_global_id(1), z = get_global_id(2);
+    int ox = get_global_id(0) * 4, oy = get_global_id(1), z = PLANE;
     int blocks = (out.x + 3) / 4, block = z % blocks, unit = z / blocks; /* image and group */
     int group = unit % in.w;
     if (ox >= out.z || oy >= out.y || unit >= out.w * in.w) {
@@ -77,10 +77,10 @@ __kernel void conv_direct(__global const STORED *x, __global const STORED *w,
 /* A window of one pixel, no strides and no pads: pixels of a plane are one line. */
 __kernel void conv_pointwise(__global const STORED *x, __global const STORED *w,
                              __global const float *bias, __global STORED *y, int4 in, int4 out,
-                             int then, float a, float b)
+                             int then, float a, float b FIRST_PLANE)
 {
     int size = in.y * in.z, at = get_global_id(0) * 4, block = get_global_id(1);
-    int unit = get_global_id(2), blocks = (out.x + 3) / 4, group = unit % in.w;
+    int unit = PLANE, blocks = (out.x + 3) / 4, group = unit % in.w;
     if (at >= size || block >= blocks || unit >= out.w * in.w) {
         return;
     }
@@ -93,7 +93,7 @@ __kernel void conv_pointwise(__global const STORED *x, __global const STORED *w,
         if (left >= 4) {
             v = LOAD4(pixels, 0);
         } else {
-            v = (float4)(LOAD(pixels, 0), LOAD(pixels, min(1, left - 1)),
+            v = FLOAT4(LOAD(pixels, 0), LOAD(pixels, min(1, left - 1)),
                          LOAD(pixels, min(2, left - 1)), 0.0f);
         }
         s0 += weight * v.x;
@@ -108,9 +108,9 @@ __kernel void conv_pointwise(__global const STORED *x, __global const STORED *w,
 /* One input and one output channel a group; weights [C][KH][KW], bias [C]. */
 __kernel void conv_depthwise(__global const STORED *x, __global const STORED *w,
                              __global const float *bias, __global STORED *y, int4 in, int4 out,
-                             int4 window, int4 reach, int then, float a, float b)
+                             int4 window, int4 reach, int then, float a, float b FIRST_PLANE)
 {
-    int ox = get_global_id(0) * 4, oy = get_global_id(1), unit = get_global_id(2);
+    int ox = get_global_id(0) * 4, oy = get_global_id(1), unit = PLANE;
     int channel = unit % in.w;
     if (ox >= out.z || oy >= out.y || unit >= out.w * in.w) {
         return;
@@ -118,7 +118,8 @@ __kernel void conv_depthwise(__global const STORED *x, __global const STORED *w,
     __global const STORED *plane = x + unit * in.y * in.z;
     __global const STORED *weights = w + channel * window.x * window.y;
     int left = ox * window.w - reach.w, top = oy * window.z - reach.z;
-    float4 sum = bias[channel];
+    float first = bias[channel];
+    float4 sum = FLOAT4(first, first, first, first);
     for (int ky = 0; ky < window.x; ky++) {
         int iy = top + ky * reach.x;
         if (iy < 0 || iy >= in.y) {
@@ -128,21 +129,21 @@ __kernel void conv_depthwise(__global const STORED *x, __global const STORED *w,
         for (int kx = 0; kx < window.y; kx++) {
             int ix = left + kx * reach.y;
             sum += LOAD(weights, ky * window.y + kx) *
-                   (float4)(pixel(row, ix, in.z), pixel(row, ix + window.w, in.z),
+                   FLOAT4(pixel(row, ix, in.z), pixel(row, ix + window.w, in.z),
                             pixel(row, ix + 2 * window.w, in.z), pixel(row, ix + 3 * window.w, in.z));
         }
     }
-    put_columns(y + unit * out.y * out.z + oy * out.z + ox, 0, out.z - ox, 1, (float4)(sum.x),
-                (float4)(sum.y), (float4)(sum.z), (float4)(sum.w), then, a, b);
+    put_columns(y + unit * out.y * out.z + oy * out.z + ox, 0, out.z - ox, 1, FLOAT4(sum.x, 0.0f, 0.0f, 0.0f),
+                FLOAT4(sum.y, 0.0f, 0.0f, 0.0f), FLOAT4(sum.z, 0.0f, 0.0f, 0.0f), FLOAT4(sum.w, 0.0f, 0.0f, 0.0f), then, a, b);
 }
 
 /* Transposed convolution, seen from the output: which input pixels reach this one. Weights as they
  * come, [C][M / group][KH][KW]; bias [M]. One output a work-item. */
 __kernel void conv_transposed(__global const STORED *x, __global const STORED *w,
                               __global const float *bias, __global STORED *y, int4 in, int4 out,
-                              int4 window, int4 reach, int then, float a, float b)
+                              int4 window, int4 reach, int then, float a, float b FIRST_PLANE)
 {
-    int ox = get_global_id(0), oy = get_global_id(1), z = get_global_id(2);
+    int ox = get_global_id(0), oy = get_global_id(1), z = PLANE;
     int m = z % out.x, unit = z / out.x, group = unit % in.w;
     if (ox >= out.z || oy >= out.y || unit >= out.w * in.w) {
         return;

@@ -27,7 +27,7 @@ __kernel void gemm_packed(__global const STORED *p, __global const STORED *q,
     int last = dims.x - 1; /* rows past the end are those of the last, and not stored */
     int r0 = m * by.x, r1 = min(m + 1, last) * by.x, r2 = min(m + 2, last) * by.x;
     int r3 = min(m + 3, last) * by.x;
-    float4 s[4] = {(float4)(0.0f), (float4)(0.0f), (float4)(0.0f), (float4)(0.0f)};
+    float4 none = FLOAT4(0.0f, 0.0f, 0.0f, 0.0f), s[4] = {none, none, none, none};
     for (int k = 0; k < dims.z; k++) {
         float4 v = LOAD4(column, k * 4);
         int at = k * by.y;
@@ -43,9 +43,9 @@ __kernel void gemm_packed(__global const STORED *p, __global const STORED *q,
 __kernel void gemm_strided(__global const STORED *p, __global const STORED *q,
                            __global const float *bias, __global STORED *y,
                            __global const int *starts, int4 dims, int4 by, int2 by_bias,
-                           float alpha, int then, float a, float b)
+                           float alpha, int then, float a, float b FIRST_PLANE)
 {
-    int n = get_global_id(0) * 4, m = get_global_id(1) * 4, z = get_global_id(2);
+    int n = get_global_id(0) * 4, m = get_global_id(1) * 4, z = PLANE;
     if (n >= dims.y || m >= dims.x || z >= dims.w) {
         return;
     }
@@ -57,7 +57,7 @@ __kernel void gemm_strided(__global const STORED *p, __global const STORED *q,
     int r3 = min(m + 3, last) * by.x;
     int c0 = n * by.w, c1 = min(n + 1, end) * by.w, c2 = min(n + 2, end) * by.w;
     int c3 = min(n + 3, end) * by.w;
-    float4 s[4] = {(float4)(0.0f), (float4)(0.0f), (float4)(0.0f), (float4)(0.0f)};
+    float4 none = FLOAT4(0.0f, 0.0f, 0.0f, 0.0f), s[4] = {none, none, none, none};
     bool line = by.w == 1 && n + 4 <= dims.y;
     for (int k = 0; k < dims.z; k++) {
         int at = k * by.y, from = k * by.z;
@@ -65,7 +65,7 @@ __kernel void gemm_strided(__global const STORED *p, __global const STORED *q,
         if (line) {
             v = LOAD4(q, from + n);
         } else {
-            v = (float4)(LOAD(q, from + c0), LOAD(q, from + c1), LOAD(q, from + c2),
+            v = FLOAT4(LOAD(q, from + c0), LOAD(q, from + c1), LOAD(q, from + c2),
                          LOAD(q, from + c3));
         }
         s[0] += LOAD(p, r0 + at) * v;

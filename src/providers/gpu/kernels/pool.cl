@@ -13,9 +13,9 @@ int counted(int start, int size, int window, int step, int low, int high)
 }
 
 __kernel void pool_window(__global const STORED *x, __global STORED *y, int planes, int4 sizes,
-                          int4 window, int4 reach, int2 ends, int kind)
+                          int4 window, int4 reach, int2 ends, int kind FIRST_PLANE)
 {
-    int ox = get_global_id(0), oy = get_global_id(1), z = get_global_id(2);
+    int ox = get_global_id(0), oy = get_global_id(1), z = PLANE;
     if (ox >= sizes.w || oy >= sizes.z || z >= planes) {
         return;
     }

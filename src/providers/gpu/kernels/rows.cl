@@ -62,9 +62,10 @@ float join(int kind, float v, __local float *room)
     return room[0];
 }
 
-__kernel void reduce_rows(__global const STORED *x, __global STORED *y, __local float *room, int n,
+__kernel void reduce_rows(__global const STORED *x, __global STORED *y, ROOM_PARAMETER int n,
                           int kind)
 {
+    ROOM
     int row = get_group_id(0), me = get_local_id(0), items = get_local_size(0);
     __global const STORED *line = x + row * n;
     float acc = reduce_first(kind);
@@ -99,9 +100,10 @@ __kernel void softmax_lines(__global const STORED *x, __global STORED *y, int co
     }
 }
 
-__kernel void softmax_rows(__global const STORED *x, __global STORED *y, __local float *room, int n,
+__kernel void softmax_rows(__global const STORED *x, __global STORED *y, ROOM_PARAMETER int n,
                            int logarithm)
 {
+    ROOM
     int me = get_local_id(0), items = get_local_size(0), start = (int)get_group_id(0) * n;
     float most = -INFINITY, sum = 0.0f;
     for (int k = me; k < n; k += items) {
@@ -122,9 +124,10 @@ __kernel void softmax_rows(__global const STORED *x, __global STORED *y, __local
 /* Rows of n, less their mean (unless centred is 0), over their deviation, times scale, plus shift.
  * Both are looked up at row % period * each + place / inner. */
 __kernel void normalize_rows(__global const STORED *x, __global const float *scale,
-                             __global const float *shift, __global STORED *y, __local float *room,
+                             __global const float *shift, __global STORED *y, ROOM_PARAMETER
                              int n, int period, int each, int inner, int centred, float epsilon)
 {
+    ROOM
     int me = get_local_id(0), items = get_local_size(0), row = get_group_id(0);
     int start = row * n, first = row % period * each;
     float sum = 0.0f, mean = 0.0f;
