@@ -7,11 +7,11 @@
 #include <cmocka.h>
 
 #include "make_model.h"
-#include "opencl_case.h"
+#include "gpu_case.h"
 
 static void fails(const char *providers, nori_status status, const char *text)
 {
-    opencl_case c;
+    gpu_case c;
     nori_error err = {0};
     case_begin(&c, "Relu", "2", "", 1, 17);
     nori_session *s = case_session(&c, providers, NULL, &err);
@@ -60,7 +60,7 @@ static void drivers(void **state)
 static void fallback(void **state)
 {
     (void)state;
-    opencl_case c;
+    gpu_case c;
     nori_error err = {0};
     nori_session_options o;
     nori_session_options_default(&o);

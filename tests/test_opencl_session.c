@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "make_model.h"
-#include "opencl_case.h"
+#include "gpu_case.h"
 
 #define ON_OPENCL "opencl:costs=none"
 
@@ -48,7 +48,7 @@ static void chain(make *m)
 
 static nori_session *chain_session(make *m, const char *providers)
 {
-    opencl_case c = {.m = *m};
+    gpu_case c = {.m = *m};
     nori_error err = {0};
     nori_session *s = case_session(&c, providers, NULL, &err);
     *m = c.m;
@@ -82,7 +82,7 @@ static void shapes(void **state)
     (void)state;
     chain(&m);
     nori_session *got = chain_session(&m, ON_OPENCL), *want = chain_session(&m, "reference");
-    assert_int_equal(case_nodes(got), 5);
+    assert_int_equal(case_nodes(got, "opencl"), 5);
     for (size_t i = 0; i < NORI__COUNT(rows); i++) {
         same(got, want, rows[i]);
     }
@@ -148,7 +148,7 @@ static void threads(void **state)
 /* Indices are checked on the host: a run fails, the next one works. */
 static void indices(void **state)
 {
-    opencl_case c;
+    gpu_case c;
     nori_error err = {0};
     nori_tensor *y[1] = {NULL};
     (void)state;
@@ -171,7 +171,7 @@ static void indices(void **state)
 
 static size_t on_opencl(const char *op, const char *inputs, const char *providers)
 {
-    opencl_case c;
+    gpu_case c;
     nori_error err = {0};
     nori_session_options o;
     nori_session_options_default(&o);
@@ -179,7 +179,7 @@ static size_t on_opencl(const char *op, const char *inputs, const char *provider
     case_begin(&c, op, inputs, "", 1, 17);
     nori_session *s = case_session(&c, providers, &o, &err);
     assert_non_null(s);
-    size_t nodes = case_nodes(s);
+    size_t nodes = case_nodes(s, "opencl");
     nori_session_free(s);
     case_end(&c);
     return nodes;
@@ -189,7 +189,7 @@ static size_t on_opencl(const char *op, const char *inputs, const char *provider
  * says why. */
 static void costs(void **state)
 {
-    opencl_case c;
+    gpu_case c;
     nori_error err = {0};
     nori_part_info part = {.size = sizeof(part)};
     (void)state;
@@ -230,7 +230,7 @@ static void listen(void *user, const nori_progress *p)
 /* A session of one Relu with a cache folder, run once. */
 static told with_cache(const char *providers, const char *folder)
 {
-    opencl_case c;
+    gpu_case c;
     nori_error err = {0};
     told t = {0};
     nori_tensor *y[1] = {NULL};
@@ -321,5 +321,5 @@ int main(void)
         cmocka_unit_test(shapes), cmocka_unit_test(threads), cmocka_unit_test(indices),
         cmocka_unit_test(costs),  cmocka_unit_test(cache),
     };
-    return case_device() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
+    return case_device(ON_OPENCL) ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
 }

@@ -2,7 +2,7 @@
  * strides. reach: dilations and the pads before. ends: how far average counts pads behind, or -1
  * when it counts none. */
 
-int counted(int start, int size, int window, int step, int low, int high)
+int counted(int start, int window, int step, int low, int high)
 {
     int n = 0;
     for (int k = 0; k < window; k++) {
@@ -37,9 +37,9 @@ __kernel void pool_window(__global const STORED *x, __global STORED *y, int plan
     }
     if (kind != POOL_max) {
         bool pads = ends.x >= 0;
-        int n = counted(top, sizes.x, window.x, reach.x, pads ? -reach.z : 0,
+        int n = counted(top, window.x, reach.x, pads ? -reach.z : 0,
                         sizes.x + (pads ? ends.x : 0)) *
-                counted(left, sizes.y, window.y, reach.y, pads ? -reach.w : 0,
+                counted(left, window.y, reach.y, pads ? -reach.w : 0,
                         sizes.y + (pads ? ends.y : 0));
         result = n > 0 ? result / (float)n : 0.0f;
     }

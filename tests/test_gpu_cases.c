@@ -1,7 +1,7 @@
-/* Every operator the provider opencl takes, at odd shapes, against the reference provider: fp32
- * storage within 1e-5, fp16 storage within 2e-3 (of 1, or of the value where that is larger). Inputs
- * are exact in float16, so that is the rounding of results and of values in between.
- * Exits 77 where there is no OpenCL device. */
+/* Every operator of providers for devices, at odd shapes, against the reference provider: fp32 storage
+ * within 1e-5, fp16 storage within 2e-3 (of 1, or of the value where that is larger). Inputs are exact in
+ * float16, so that is the rounding of results and of values in between. Built for opencl, and with
+ * ON_CUDA for cuda. Exits 77 where there is no device. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "make_model.h"
-#include "opencl_case.h"
+#include "gpu_case.h"
 
 typedef struct row {
     const char *op, *inputs, *attributes;
@@ -31,6 +31,10 @@ static const row convolutions[] = {
     ROW("Conv", "2x3x17 c:5x3x4 c:5", "pads=[2,1] strides=[2]"),
     ROW("Conv", "1x2x7x7 c:3x2x3x3", "auto_pad=SAME_UPPER strides=[2,2]"),
     ROW("Conv", "1x2x7x8 c:3x2x2x2", "auto_pad=SAME_LOWER"),
+    ROW("Conv", "2x5x9x9 c:70x5x3x3 c:70", "pads=[1,1,1,1]"), /* more than one tile, not whole */
+    ROW("Conv", "1x8x13x7 c:18x4x3x2", "group=2 strides=[1,2]"),
+    ROW("Conv", "1x9x5x14 c:66x9x1x1 c:66", ""),
+    ROW("Conv", "2x3x90 c:9x3x5 c:9", "pads=[2,2]"),
     ROW("Conv then Relu", "1x5x9x7 c:7x5x3x3 c:7", ""),
     ROW("Conv then Sigmoid", "1x5x6x7 c:5x1x3x3 c:5", "group=5"),
     ROW("Conv then HardSwish", "1x5x6x7 c:6x5x1x1 c:6", ""),
@@ -46,6 +50,11 @@ static const row products[] = {
     ROW("Gemm", "6x7 9x7", "transB=1 alpha=1.5"),
     ROW("Gemm", "7x6 7x9 c:6x9", "transA=1"),
     ROW("Gemm then Relu", "3x33 c:33x10 c:10", ""),
+    ROW("Gemm", "19x70 c:19x67 c:70x1", "transA=1 alpha=0.5"),
+    ROW("Gemm then Sigmoid", "9x5 c:66x5 c:66", "transB=1"),
+    ROW("MatMul", "70x19 c:19x67", ""),
+    ROW("MatMul", "2x9x33 2x33x70", ""),
+    ROW("MatMul", "3x1x65x5 2x5x66", ""),
     ROW("MatMul", "5x7 c:7x9", ""),
     ROW("MatMul", "2x3x5x7 c:7x6", ""),
     ROW("MatMul", "2x3x5x7 2x3x7x4", ""),
@@ -186,16 +195,34 @@ static const row moves[] = {
     ROW("Resize", "2x3x7 - - i:2,3,20", "mode=linear coordinate_transformation_mode=pytorch_half_pixel"),
 };
 
-static void run_once(opencl_case *c, const row *r, const char *providers, nori_tensor **out)
+#ifdef ON_CUDA
+#define PROVIDER "cuda"
+static const char on_device[] = ON_CUDA;
+#else
+#define PROVIDER "opencl"
+static const char on_device[] = "opencl:costs=none";
+#endif
+
+static const struct {
+    const char *providers, *name;
+    double tolerance;
+} ways[] = {
+    {on_device, "fp32", 1e-5},
+#ifndef ON_CUDA
+    {"opencl:costs=none,storage=fp16", "fp16", 2e-3},
+#endif
+};
+
+static void run_once(gpu_case *c, const row *r, const char *providers, nori_tensor **out)
 {
     nori_error err = {0};
     nori_session *s = case_session(c, providers, NULL, &err);
     if (!s) {
         fail_msg("%s (%s) on %s: %s", r->op, r->inputs, providers, err.message);
     }
-    if (strstr(providers, "opencl")) {
+    if (strstr(providers, PROVIDER)) {
         size_t want = strstr(r->op, " then ") ? 2 : 1;
-        if (case_nodes(s) != want) {
+        if (case_nodes(s, PROVIDER) != want) {
             fail_msg("%s (%s; %s) is not taken", r->op, r->inputs, r->attributes);
         }
     }
@@ -222,15 +249,8 @@ static void compare(const row *r, const char *how, const nori_tensor *got, const
 
 static void run_row(const row *r)
 {
-    static const struct {
-        const char *providers, *name;
-        double tolerance;
-    } ways[] = {
-        {"opencl:costs=none", "fp32", 1e-5},
-        {"opencl:costs=none,storage=fp16", "fp16", 2e-3},
-    };
     nori_tensor *want[CASE_MOST] = {NULL};
-    opencl_case c;
+    gpu_case c;
     case_begin(&c, r->op, r->inputs, r->attributes, r->outputs, r->opset);
     run_once(&c, r, "reference", want);
     for (size_t w = 0; w < NORI__COUNT(ways); w++) {
@@ -269,5 +289,5 @@ int main(void)
         cmocka_unit_test(test_windows),      cmocka_unit_test(test_elementwise),
         cmocka_unit_test(test_along),        cmocka_unit_test(test_moves),
     };
-    return case_device() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
+    return case_device(on_device) ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
 }

@@ -1,12 +1,12 @@
-/* opencl_case.h: one-node models written as a line of text, run on the reference provider and on
- * opencl. Include after cmocka.h and make_model.h.
+/* gpu_case.h: one-node models written as a line of text, run on the reference provider and on
+ * providers for devices, opencl and cuda. Include after cmocka.h and make_model.h.
  *
  * inputs, separated by blanks: 2x3 is fed, c:2x3 a constant, p:2x3 a constant above 0, s: (nothing
  * behind it) a scalar constant of 0.5, i:1,-2 constant integers, f:1,-2 integers that are fed, - absent.
  * attributes: name=1 an integer, name=0.5 a float, name=[1,2] integers, name=word a text.
  * Numbers are multiples of 1/64 that float16 holds exactly: what differs is what kernels do. */
-#ifndef NORI_TESTS_OPENCL_CASE_H
-#define NORI_TESTS_OPENCL_CASE_H
+#ifndef NORI_TESTS_GPU_CASE_H
+#define NORI_TESTS_GPU_CASE_H
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +15,14 @@
 
 #define CASE_MOST 8
 
-typedef struct opencl_case {
+typedef struct gpu_case {
     make m;
     nori_tensor *fed[CASE_MOST];
     size_t n_fed;
     uint32_t seed;
-} opencl_case;
+} gpu_case;
 
-static inline double case_number(opencl_case *c, bool positive)
+static inline double case_number(gpu_case *c, bool positive)
 {
     c->seed = c->seed * 1664525u + 1013904223u;
     int k = (int)(c->seed >> 9 & 255) - 128;
@@ -44,7 +44,7 @@ static inline int case_shape(const char *text, size_t size, char *spaced, int64_
     return rank;
 }
 
-static inline void case_floats(opencl_case *c, const char *name, const char *shape, size_t size,
+static inline void case_floats(gpu_case *c, const char *name, const char *shape, size_t size,
                                bool constant, bool positive)
 {
     char spaced[64];
@@ -65,7 +65,7 @@ static inline void case_floats(opencl_case *c, const char *name, const char *sha
     c->fed[c->n_fed++] = t;
 }
 
-static inline void case_ints(opencl_case *c, const char *name, const char *list, bool constant)
+static inline void case_ints(gpu_case *c, const char *name, const char *list, bool constant)
 {
     int64_t v[32], n = 0;
     char *end = (char *)(uintptr_t)list, shape[16];
@@ -84,7 +84,7 @@ static inline void case_ints(opencl_case *c, const char *name, const char *list,
     c->fed[c->n_fed++] = t;
 }
 
-static inline void case_attribute(opencl_case *c, nori__pb_node *n, const char *text, size_t size)
+static inline void case_attribute(gpu_case *c, nori__pb_node *n, const char *text, size_t size)
 {
     char name[64], value[64], *end;
     size_t at = strcspn(text, "=");
@@ -110,7 +110,7 @@ static inline void case_attribute(opencl_case *c, nori__pb_node *n, const char *
 }
 
 /* Nodes "Op" of one name, or "Op then Op": the second goes on with the first's output. */
-static inline void case_begin(opencl_case *c, const char *op, const char *inputs,
+static inline void case_begin(gpu_case *c, const char *op, const char *inputs,
                               const char *attributes, int outputs, int64_t opset)
 {
     char names[256] = "", made[64] = "", name[16], first[32];
@@ -153,7 +153,7 @@ static inline void case_begin(opencl_case *c, const char *op, const char *inputs
     }
 }
 
-static inline void case_end(opencl_case *c)
+static inline void case_end(gpu_case *c)
 {
     for (size_t i = 0; i < c->n_fed; i++) {
         nori_tensor_free(c->fed[i]);
@@ -162,7 +162,7 @@ static inline void case_end(opencl_case *c)
 }
 
 /* A session of what was made; NULL with the error. options may be NULL. */
-static inline nori_session *case_session(opencl_case *c, const char *providers,
+static inline nori_session *case_session(gpu_case *c, const char *providers,
                                          const nori_session_options *options, nori_error *err)
 {
     nori__text bytes;
@@ -186,26 +186,26 @@ static inline nori_session *case_session(opencl_case *c, const char *providers,
     return session;
 }
 
-/* How many nodes of the session run on opencl. */
-static inline size_t case_nodes(const nori_session *s)
+/* How many nodes of the session run on a provider. */
+static inline size_t case_nodes(const nori_session *s, const char *provider)
 {
     size_t count = 0;
     nori_node_info info = {.size = sizeof(info)};
     for (size_t i = 0; nori_session_node(s, i, &info); i++) {
-        count += strcmp(info.provider, "opencl") == 0;
+        count += strcmp(info.provider, provider) == 0;
     }
     return count;
 }
 
-/* Whether there is a device; if not, says why. */
-static inline bool case_device(void)
+/* Whether there is a device for what runs on providers; if not, says why. */
+static inline bool case_device(const char *providers)
 {
-    opencl_case c;
+    gpu_case c;
     nori_error err = {0};
     case_begin(&c, "Relu", "2", "", 1, 17);
-    nori_session *s = case_session(&c, "opencl:costs=none", NULL, &err);
+    nori_session *s = case_session(&c, providers, NULL, &err);
     if (!s) {
-        print_message("skipped: no OpenCL device: %s\n", err.message);
+        print_message("skipped: no device: %s\n", err.message);
     }
     nori_session_free(s);
     case_end(&c);

@@ -1,0 +1,26 @@
+# Tests of the provider cuda against a double of NVIDIA's libraries, which runs the kernels on the host: they
+# are CUDA C, so a compiler of C++ is needed.
+include(CheckLanguage)
+check_language(CXX)
+if(NORI_WITH_CUDA AND CMAKE_CXX_COMPILER)
+    enable_language(CXX)
+    foreach(kind cuda_double lacking_cuda)
+        add_library(${kind} MODULE cuda_double.c cuda_kernels.cpp)
+        set_target_properties(${kind} PROPERTIES C_VISIBILITY_PRESET default CXX_VISIBILITY_PRESET default
+            CXX_STANDARD 14)
+        target_include_directories(${kind} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+        target_link_libraries(${kind} PRIVATE Threads::Threads)
+    endforeach()
+    target_compile_definitions(lacking_cuda PRIVATE WITHOUT_REPLAY)
+    nori_test(cuda fast test_cuda.c)
+    nori_test(cuda_cases fast test_gpu_cases.c)
+    foreach(test cuda cuda_cases)
+        add_dependencies(test_${test} cuda_double lacking_cuda)
+    endforeach()
+    target_compile_definitions(test_cuda PRIVATE CUDA_DOUBLE="$<TARGET_FILE:cuda_double>"
+        LACKING_CUDA="$<TARGET_FILE:lacking_cuda>")
+    target_compile_definitions(test_cuda_cases PRIVATE
+        ON_CUDA="cuda:costs=none,lib=$<TARGET_FILE:cuda_double>,nvrtc=$<TARGET_FILE:cuda_double>")
+elseif(NORI_WITH_CUDA)
+    message(STATUS "no compiler of C++: the provider cuda is not tested")
+endif()

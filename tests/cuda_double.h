@@ -1,0 +1,43 @@
+/* cuda_double.h: between the double of NVIDIA's libraries (cuda_double.c) and the kernels it runs on the
+ * host (cuda_kernels.cpp); and what tests ask it. */
+#ifndef NORI_TESTS_CUDA_DOUBLE_H
+#define NORI_TESTS_CUDA_DOUBLE_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DOUBLE_PARAMETERS 24
+
+typedef struct double_kernel {
+    const char *name;
+    int count; /* of parameters */
+    size_t sizes[DOUBLE_PARAMETERS];
+    int pointers[DOUBLE_PARAMETERS]; /* whether they are */
+    void (*run)(void **parameters);  /* one thread */
+    int barriers;                    /* whether threads of a block wait for each other */
+} double_kernel;
+
+/* NULL: no kernel of that name. */
+const double_kernel *double_find(const char *name);
+/* Runs a grid, block after block. NULL, or what a kernel did wrong. */
+const char *double_run(const double_kernel *k, const unsigned grid[3], const unsigned block[3],
+                       size_t shared, void **parameters);
+
+/* What happened since the process began, or is there now: "allocations", "pinned", "modules", "streams",
+ * "graphs", "contexts" (all that live), "launches", "replays", "compiles", "loads", "bytes in", "bytes out",
+ * "wrong" (calls against the rules). -1: no such count. */
+long cuda_double_count(const char *what);
+/* The first call against the rules, or "". */
+const char *cuda_double_complaint(void);
+/* "": works. "none": no device. "old": an old driver. "source": kernels do not compile. "memory": nothing
+ * more can be allocated. "init": cuInit fails. "arch": the compiler is older than the device. "refuse":
+ * code is not taken. */
+void cuda_double_mode(const char *mode);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
