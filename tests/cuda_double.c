@@ -400,34 +400,63 @@ CALL(cuMemcpyDtoHAsync_v2, (void *to, uint64_t from, size_t bytes, void *stream)
 
 #define IMAGE "code of the double\n"
 
-CALL(cuModuleLoadData, (void **module, const void *image), {
-    NEED_CONTEXT
-    *module = NULL;
-    if (code == 0 && (is("refuse") || strncmp(image, IMAGE, strlen(IMAGE)) != 0)) {
-        code = INVALID_IMAGE;
+typedef struct module {
+    size_t size;
+    char *bytes;
+} module;
+
+/* Bytes of code: a text of this double's compiler, or an ELF file of the real one, which ends with its
+ * table of sections. 0: neither. */
+static size_t size_of_code(const char *image)
+{
+    uint64_t table;
+    uint16_t each, count;
+    if (strncmp(image, IMAGE, strlen(IMAGE)) == 0) {
+        return strlen(image) + 1;
     }
+    if (memcmp(image, "\177ELF", 4) != 0) {
+        return 0;
+    }
+    memcpy(&table, image + 0x28, sizeof(table));
+    memcpy(&each, image + 0x3a, sizeof(each));
+    memcpy(&count, image + 0x3c, sizeof(count));
+    return (size_t)table + (size_t)each * count;
+}
+
+CALL(cuModuleLoadData, (void **made, const void *image), {
+    NEED_CONTEXT
+    module *m = calloc(1, sizeof(*m));
+    size_t size = is("refuse") ? 0 : size_of_code(image);
+    code = code == 0 && size == 0 ? INVALID_IMAGE : code;
+    if (code == 0 && m) {
+        m->size = size;
+        m->bytes = malloc(size);
+    }
+    code = code == 0 && !(m && m->bytes) ? OUT_OF_MEMORY : code;
     if (code == 0) {
-        size_t size = strlen(image) + 1;
-        *module = malloc(size);
-        if (*module) {
-            memcpy(*module, image, size);
-        }
-        code = *module ? 0 : OUT_OF_MEMORY;
-        add("modules", code == 0);
-        add("loads", code == 0);
+        memcpy(m->bytes, image, size);
+        add("modules", 1);
+        add("loads", 1);
+    } else {
+        free(m);
+        m = NULL;
     }
+    *made = m;
 })
-CALL(cuModuleUnload, (void *module), {
+CALL(cuModuleUnload, (void *unloaded), {
+    module *m = unloaded;
     NEED_CONTEXT
-    free(module);
+    free(m->bytes);
+    free(m);
     add("modules", -1);
 })
-CALL(cuModuleGetFunction, (void **function, void *module, const char *name), {
-    char line[80];
+CALL(cuModuleGetFunction, (void **function, void *from, const char *name), {
+    const module *m = from;
     NEED_CONTEXT
-    snprintf(line, sizeof(line), " %s(", name); /* must stand in the source that was compiled */
     *function = (void *)(uintptr_t)double_find(name);
-    code = code == 0 && (!*function || !strstr(module, line)) ? NOT_FOUND : code;
+    if (code == 0 && (!*function || !memmem(m->bytes, m->size, name, strlen(name)))) {
+        code = NOT_FOUND; /* it must stand in what was compiled */
+    }
 })
 CALL(cuFuncGetAttribute, (int *v, int what, void *function), {
     CHECK(what == 0 && function, INVALID_VALUE, "no such attribute of a function")

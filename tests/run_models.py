@@ -27,6 +27,7 @@ p.add_argument("--threads", default="1")
 p.add_argument("--provider", default="")
 p.add_argument("--filter", default="")
 p.add_argument("--relative", help="limit for relative RMS differences, in place of the index's numbers")
+p.add_argument("--only", default="", help="the one of this name")
 p.add_argument("--skip", default="", help="names, comma-separated")
 p.add_argument("--large", choices=("skip", "only"), help="networks of many multiply-adds")
 p.add_argument("--jobs", type=int, default=2, help="networks at a time")
@@ -45,7 +46,7 @@ LARGE = ("candy_style_op8", "dnsmos_sig_bak_ovr", "light_densenet121", "magika_v
 
 def taken(name):
     large = name in LARGE
-    return (args.filter in name and name not in args.skip.split(",") and
+    return (args.filter in name and args.only in ("", name) and name not in args.skip.split(",") and
             args.large in (None, "only" if large else "skip"))
 
 
