@@ -259,6 +259,53 @@ static void times(void **state)
     make_end(&m);
 }
 
+/* A convolution of one channel is one multiplication a number: in float one pass over memory, on
+ * integers several. It is told by default, and stays float where that is asked for. */
+static void slow_layer(void **state)
+{
+    (void)state;
+    make m;
+    samples from = {4, {1, 1, 384, 384}, 2, -1, 1, 7};
+    nori_quantize_options o;
+    nori_quantize_report *report = NULL;
+    nori_quantize_summary s = {.size = sizeof(s)};
+    nori_quantize_node n;
+    make_begin(&m, 13);
+    make_input(&m, &m.graph, "x", NORI_FLOAT, "1 1 384 384");
+    make_output(&m, &m.graph, "y", NORI_FLOAT, "1 1 384 384");
+    make_weights(&m, &m.graph, "w", "1 1 1 1", (float[]){0.7f});
+    make_node(&m, &m.graph, "", "Conv", "thin", "x w", "y");
+    nori_model *model = load(&m);
+    for (int spare = 0; spare < 2; spare++) {
+        bool told = false, blamed = false;
+        const char *a;
+        nori_quantize_options_default(&o);
+        o.spare_slow = spare;
+        o.threads = 1;
+        nori_model *made = quantize(model, &from, &o, &report);
+        nori_quantize_report_summary(report, &s);
+        for (size_t i = 0; (a = nori_quantize_report_advice(report, i)) != NULL; i++) {
+            told = told || strstr(a, "--spare-slow");
+            blamed = blamed || strstr(a, "budget") || strstr(a, "quantization-aware");
+        }
+        assert_true(node_of(report, "thin", &n));
+        assert_int_equal(n.quantized, !spare);
+        assert_true(n.int_ms > n.float_ms);
+        assert_int_equal(told, !spare);
+        assert_false(blamed); /* no word of accuracy */
+        assert_int_equal(count_ops(made, "QuantizeLinear") > 0, !spare);
+        if (spare) {
+            assert_non_null(strstr(n.reason, "slower"));
+        } else {
+            assert_true(s.int_ms > s.float_ms);
+        }
+        nori_quantize_report_free(report);
+        nori_model_free(made);
+    }
+    nori_model_free(model);
+    make_end(&m);
+}
+
 /* ---- weights alone ---- */
 
 /* Inputs that follow one another closely, as activations do: errors of one weight can be made up for by
@@ -377,7 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(costly_layers), cmocka_unit_test(equalizing), cmocka_unit_test(smoothing),
         cmocka_unit_test(biases),        cmocka_unit_test(times),      cmocka_unit_test(roundings),
-        cmocka_unit_test(computed_weights),
+        cmocka_unit_test(computed_weights), cmocka_unit_test(slow_layer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,8 @@ static void spared(nori__q_tries *t)
     nori__quantizer *q = t->q;
     size_t count = 0;
     for (size_t i = 0; i < q->unit_list.count; i++) {
-        count += ((const nori__q_unit *)q->unit_list.items[i])->why != NULL;
+        const nori__q_unit *u = q->unit_list.items[i];
+        count += u->why && !u->slow; /* slow ones say nothing of accuracy */
     }
     double sqnr = nori__q_summary(q->report)->output_sqnr;
     bool wide = q->options->activation_type == NORI_INT16 || q->options->activation_type == NORI_UINT16;

@@ -102,7 +102,7 @@ static double add_up(const timing *m, const nori__map *owner)
     for (uint32_t i = 0; i < m->session->n_step_ids; i++) {
         const nori__step *step = m->session->steps[i];
         nori__q_unit *unit = step ? owner_of(owner, step->node) : NULL;
-        double *to = unit ? (m->ints ? &unit->int_ns : &unit->float_ns) : NULL;
+        double *to = unit && !(m->ints && unit->slow) ? (m->ints ? &unit->int_ns : &unit->float_ns) : NULL;
         total += (double)m->least[i];
         if (to) {
             *to = (*to < 0 ? 0 : *to) + (double)m->least[i];
@@ -123,7 +123,8 @@ static nori_status measure(nori__q_tries *t, nori_model *ints, double total[2])
     nori__map_init(&owner, q->allocator);
     for (size_t i = 0; i < q->unit_list.count; i++) {
         nori__q_unit *u = q->unit_list.items[i];
-        u->float_ns = u->int_ns = -1;
+        u->float_ns = -1;
+        u->int_ns = u->slow ? u->int_ns : -1;
     }
     nori_status s = map_names(q, &owner);
     s = s == NORI_OK ? nori__model_from_ir(q->model, q->ir, &floats, q->err) : s;
@@ -153,7 +154,8 @@ static size_t spare_slow(nori__quantizer *q)
         if (!u->why && u->float_ns > 0 && u->int_ns > u->float_ns * SLOWER) {
             u->why = nori__arena_printf(&q->arena, "integers make it slower here: %.3f ms, %.3f ms in float",
                                         u->int_ns / 1e6, u->float_ns / 1e6);
-            count += u->why != NULL;
+            u->slow = u->why != NULL;
+            count += u->slow;
         }
     }
     return count;
@@ -165,7 +167,7 @@ static void say(nori__q_tries *t, const double total[2])
     double limit = q->options->most_ms;
     nori__q_summary(q->report)->float_ms = total[0] / 1e6;
     nori__q_summary(q->report)->int_ms = total[1] / 1e6;
-    if (total[1] > total[0] * SLOWER) {
+    if (total[1] > total[0] * SLOWER && !q->options->spare_slow) {
         nori__q_advise(q, "on this machine the model takes %.3f ms on integers and %.3f ms in float: "
                           "--spare-slow keeps float what integers make slower",
                        total[1] / 1e6, total[0] / 1e6);
