@@ -9,7 +9,7 @@ typedef struct nori__q_unit {
     const char *name;  /* of the node's first output: the same in every copy of the graph */
     const char *path;  /* of the node, for people */
     const char *why;   /* why it stays float; NULL: on integers, where that fits */
-    bool slow;         /* why: integers took longer; int_ns is from then */
+    bool slow;         /* why: integers took longer; times are from then */
     bool hidden;       /* float for the moment: the search looks at others */
     double alone;      /* noise over signal at the outputs with only this on integers; < 0: not known */
     double float_ns, int_ns; /* of a run; < 0: not known */

@@ -102,7 +102,7 @@ static double add_up(const timing *m, const nori__map *owner)
     for (uint32_t i = 0; i < m->session->n_step_ids; i++) {
         const nori__step *step = m->session->steps[i];
         nori__q_unit *unit = step ? owner_of(owner, step->node) : NULL;
-        double *to = unit && !(m->ints && unit->slow) ? (m->ints ? &unit->int_ns : &unit->float_ns) : NULL;
+        double *to = unit && !unit->slow ? (m->ints ? &unit->int_ns : &unit->float_ns) : NULL;
         total += (double)m->least[i];
         if (to) {
             *to = (*to < 0 ? 0 : *to) + (double)m->least[i];
@@ -123,8 +123,9 @@ static nori_status measure(nori__q_tries *t, nori_model *ints, double total[2])
     nori__map_init(&owner, q->allocator);
     for (size_t i = 0; i < q->unit_list.count; i++) {
         nori__q_unit *u = q->unit_list.items[i];
-        u->float_ns = -1;
-        u->int_ns = u->slow ? u->int_ns : -1;
+        if (!u->slow) { /* those keep the times that say why */
+            u->float_ns = u->int_ns = -1;
+        }
     }
     nori_status s = map_names(q, &owner);
     s = s == NORI_OK ? nori__model_from_ir(q->model, q->ir, &floats, q->err) : s;
