@@ -77,6 +77,15 @@ class Convert(case.Case):
             self.convert(model, "--opset", str(to))
             self.same(model)
 
+    def test_an_axis_counted_in_the_output(self):
+        graph = f.Graph([f.node("OneHot", ["x", "depth", "values"], ["y"], axis=-1)],
+                        [f.value("x", f.tensor_type(f.INT64, [2, 3]))],
+                        [f.value("y", f.tensor_type(f.FLOAT, [2, 3, 4]))],
+                        [f.ints("depth", [1], [4]), f.floats("values", [2], [0, 1])])
+        model = self.file("o.onnx", f.model(graph, opset=13))
+        self.convert(model, "--opset", "9")
+        self.same(model)
+
     def test_split_lists_unequal_parts(self):
         graph = f.Graph([f.node("Split", ["x"], ["y", "z"], num_outputs=2)],
                         [f.value("x", f.tensor_type(f.FLOAT, [5]))],

@@ -172,12 +172,14 @@ static void drop_unused(nori__node *n, const nori__schema *from, const nori__sch
 }
 
 /* Axes count from the end only since operator set 11. */
-static nori_status count_from_front(nori__lowering *l, nori__node *n)
+static nori_status count_from_front(nori__lowering *l, nori__node *n, const nori__schema *to)
 {
     bool grows = nori__node_is(n, NORI__OP_ONNX_Unsqueeze);
     const nori__attr *a = nori__attr_find(n, "axis");
+    const nori__schema_attr *known = find_attr(to, "axis");
+    bool always = known && known->default_text && known->default_text[0] == '-'; /* OneHot */
     int rank = nori__lower_rank(n, 0);
-    if (a && a->kind == NORI__ATTR_INT && a->v.i < 0) {
+    if (a && a->kind == NORI__ATTR_INT && a->v.i < 0 && !always) {
         if (rank < 0) {
             return nori__lower_keep(l, "axis %lld counts from the end, which needs a known rank "
                                     "before operator set 11", (long long)a->v.i);
@@ -237,7 +239,7 @@ static nori_status lower_node(nori__lowering *l, nori__node *n)
     trim(n);
     drop_unused(n, from, to);
     if (l->opset < 11 && !l->why[0]) {
-        NORI__TRY(count_from_front(l, n));
+        NORI__TRY(count_from_front(l, n, to));
     }
     if (l->why[0] || !nori__form_fits(n, l->opset, l->why, sizeof(l->why))) {
         return NORI_OK;
