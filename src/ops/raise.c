@@ -61,15 +61,33 @@ static bool softmax_agrees(nori__node *n)
     return axis == type->rank - 1 && nori__node_set_int(n, "axis", axis);
 }
 
+/* Whether an argument may be of a type, as far as that is known. */
+static bool takes(uint64_t types, const nori__type *t)
+{
+    int of = t->of ? t->of->kind : NORI_KIND_UNKNOWN;
+    switch (t->kind) {
+    case NORI_KIND_TENSOR:
+        return t->elem == NORI_UNDEFINED || (types >> t->elem & 1);
+    case NORI_KIND_SEQUENCE:
+        return ((types >> NORI__TYPES_SEQ_TENSOR & 1) && of != NORI_KIND_MAP) ||
+               ((types >> NORI__TYPES_SEQ_MAP & 1) && of != NORI_KIND_TENSOR);
+    case NORI_KIND_OPTIONAL:
+        return ((types >> NORI__TYPES_OPT_TENSOR & 1) && of != NORI_KIND_SEQUENCE) ||
+               ((types >> NORI__TYPES_OPT_SEQ & 1) && of != NORI_KIND_TENSOR);
+    case NORI_KIND_MAP:
+        return types >> NORI__TYPES_MAP & 1;
+    default:
+        return true;
+    }
+}
+
 /* The first argument whose type is not one of those listed, or -1. */
 static int type_misfit(const nori__schema_arg *args, uint16_t n_args, nori__value *const *values,
                        uint32_t count)
 {
     for (uint32_t i = 0; i < count && n_args > 0; i++) {
         const nori__schema_arg *arg = &args[i < n_args ? i : n_args - 1u];
-        const nori__type *t = values[i] ? &values[i]->type : NULL;
-        if (t && t->kind == NORI_KIND_TENSOR && t->elem != NORI_UNDEFINED &&
-            !(arg->types >> t->elem & 1)) {
+        if (values[i] && !takes(arg->types, &values[i]->type)) {
             return (int)i;
         }
     }
@@ -133,7 +151,9 @@ bool nori__form_fits(const nori__node *n, int64_t opset, char *why, size_t size)
         const nori__value *v = in >= 0 ? n->inputs[in] : n->outputs[out];
         snprintf(why, size, "%s %d is %s, which version %d does not take",
                  in >= 0 ? "input" : "output", in >= 0 ? in : out,
-                 nori_type_name((nori_type)v->type.elem), s->since);
+                 v->type.kind == NORI_KIND_TENSOR ? nori_type_name((nori_type)v->type.elem)
+                 : v->type.kind == NORI_KIND_SEQUENCE ? "a sequence"
+                 : v->type.kind == NORI_KIND_OPTIONAL ? "an optional" : "a map", s->since);
         return false;
     }
     return true;

@@ -86,6 +86,14 @@ class Convert(case.Case):
         self.convert(model, "--opset", "9")
         self.same(model)
 
+    def test_a_sequence_is_a_type_too(self):
+        kind = f.sequence_type(f.tensor_type(f.FLOAT, [2]))
+        graph = f.Graph([f.node("Identity", ["x"], ["y"], name="n")], [f.value("x", kind)],
+                        [f.value("y", kind)])
+        model = self.file("i.onnx", f.model(graph, opset=16))
+        self.assertIn("a sequence", self.convert(model, "--opset", "13", code=4).err)
+        self.assertEqual(self.convert(model, "--lowest", "--json").json()["opset_after"], 14)
+
     def test_split_lists_unequal_parts(self):
         graph = f.Graph([f.node("Split", ["x"], ["y", "z"], num_outputs=2)],
                         [f.value("x", f.tensor_type(f.FLOAT, [5]))],
