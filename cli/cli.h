@@ -45,7 +45,7 @@ typedef struct cli_option {
 #define CLI_SESSION_OPTIONS                                                                      \
     CLI_PROVIDER_OPTIONS, CLI_DIM_OPTION,                                                        \
     {"--threads", "N", "threads for one run (default: what the machine allows)"},                \
-    {"--memory", "SIZE", "most a run may hold, as 64M; more is refused"},                       \
+    {"--memory", "SIZE", "most a run may hold, as 64M; more is refused (kernels of nori's own)"},  \
     {"--cache", "DIR", "keep what providers compile in this folder, for the next time"}
 
 struct cli_args;
@@ -68,6 +68,7 @@ typedef struct cli_args {
     int n_given;
     bool json, quiet;
     nori_env *env; /* made by cli_load */
+    bool cache_told; /* a provider said what it found in the folder of --cache */
     bool guessed;  /* free dimensions of random inputs were taken as 1 */
 } cli_args;
 
@@ -112,6 +113,10 @@ bool cli_draft_begin(const cli_args *args, cli_draft *d);
 /* Writes it where ok, and frees it in any case. 0 or an exit code; not ok is out of memory. */
 int cli_draft_finish(const cli_args *args, cli_draft *d, const char *path, bool ok);
 
+/* Looks at the files that options ask for before the work: 0, or an exit code where one cannot be
+ * written to, would be written over while it is read, or is asked for twice. */
+int cli_check_targets(const cli_args *args);
+
 /* Opens a regular file, or also a pipe, for reading; NULL and why. */
 FILE *cli_open(const char *path, bool pipe, nori_error *err);
 
@@ -123,6 +128,8 @@ int cli_load_ops(const cli_args *args, nori_env *env);
 int cli_load(cli_args *args, nori_model **model);
 /* What CLI_SESSION_OPTIONS say (those the verb has); the lists live until the next call. */
 bool cli_session_options(const cli_args *args, nori_session_options *options);
+/* Says of --cache and --memory where they did not reach; cli_session does it of its session. */
+void cli_session_notes(const cli_args *args, const nori_session *session);
 /* Session by these options. profile: 1 to time nodes. */
 int cli_session(const cli_args *args, const nori_model *model, int profile,
                 nori_session **session);

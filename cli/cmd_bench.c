@@ -152,8 +152,12 @@ static void print_text(const bench *b, const nori_memory_stats *m, const nori_co
         printf(total->unknown > 0 ? ", without %zu nodes whose sizes come out of the run\n" : "\n",
                total->unknown);
     }
-    printf("%-12s %s peak of the process; %s packed weights, %s activations\n", "memory", peak,
-           packed, active);
+    printf("%-12s %s peak of the process; ", "memory", peak);
+    if (m->packed_bytes == 0 && m->peak_activation_bytes == 0) { /* one part is the whole model */
+        printf("weights and activations are in the provider's hands\n");
+    } else {
+        printf("%s packed weights, %s activations\n", packed, active);
+    }
     printf("%-12s %s, level %s\n", "CPU", nori_cpu_name(), nori_cpu_level());
     if (p) {
         cli_profile_print(p);

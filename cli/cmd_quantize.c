@@ -337,6 +337,12 @@ static void print_steps(const nori_quantize_report *r)
     for (size_t i = 0; nori_quantize_report_step(r, i, &s); i++) {
         if (isnan(s.sqnr_after)) {
             printf("step        %-36s not done: %s\n", s.name, s.reason);
+        } else if (!isfinite(s.sqnr_after - s.sqnr_before)) { /* no error before, or none after */
+            char before[32], after[32];
+            decibel(s.sqnr_before, before, sizeof(before));
+            decibel(s.sqnr_after, after, sizeof(after));
+            printf("step        %-36s %s: %s, was %s\n", s.name, s.kept ? "kept" : "left out", after,
+                   before);
         } else {
             printf("step        %-36s %s: %+.2f dB\n", s.name, s.kept ? "kept" : "left out",
                    s.sqnr_after - s.sqnr_before);

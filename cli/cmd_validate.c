@@ -190,6 +190,11 @@ static int take_inputs(job *j, long attempt)
     return code;
 }
 
+static bool made_up(const job *j)
+{
+    return !j->samples && j->args->count < 2 && !cli_has(j->args, "--input");
+}
+
 static int compare_outputs(job *j)
 {
     bool stored = cli_has(j->args, "--stored"), archive = cli_has(j->args, "--outputs");
@@ -217,14 +222,28 @@ static int compare_outputs(job *j)
     validate_names n = {cli_value(j->args, "--provider") ? cli_value(j->args, "--provider") : "cpu",
                         stored    ? "stored"
                         : archive ? cli_value(j->args, "--outputs")
-                                  : j->want_options.providers};
+                                  : j->want_options.providers,
+                        !stored && made_up(j)};
     code = validate_page_outputs(j->args, j->got, &n, j->rows, j->n_out);
-    return code != EXIT_YES ? code
-           : validate_print_outputs(j->args, j->got, &n, j->rows, j->n_out) ? EXIT_YES
-                                                                            : EXIT_NO;
+    if (code != EXIT_YES) {
+        return code;
+    }
+    code = validate_print_outputs(j->args, j->got, &n, j->rows, j->n_out) ? EXIT_YES : EXIT_NO;
+    if (code == EXIT_NO && n.random && j->other) { /* int8 ranges are those of real inputs */
+        cli_warn(j->args, "the inputs were random; --data PATH or files compare on real ones");
+    }
+    return code;
 }
 
 /* ---- levels, layers ---- */
+
+/* Rewrites and inner values are looked at on one set of inputs. */
+static void tell_first(const job *j)
+{
+    if (j->samples && j->tries > 1) {
+        cli_warn(j->args, "one set of inputs is looked at: the first of the %ld of --data", j->tries);
+    }
+}
 
 static int compare_levels(job *j)
 {
@@ -234,6 +253,7 @@ static int compare_levels(job *j)
     if (code != EXIT_YES) {
         return code;
     }
+    tell_first(j);
     if (nori_validate_levels(j->model, &j->got_options, (const nori_tensor *const *)j->inputs,
                              j->n_in, &j->agree, rows, &err) != NORI_OK) {
         return cli_fail(j->args, &err);
@@ -250,6 +270,7 @@ static int compare_layers(job *j)
     if (code != EXIT_YES) {
         return code;
     }
+    tell_first(j);
     if (nori_validate_layers(j->model, j->other ? j->other : j->model, &j->got_options,
                              &j->want_options, (const nori_tensor *const *)j->inputs, j->n_in,
                              &j->agree, &layers, &err) != NORI_OK) {
@@ -277,6 +298,9 @@ static int load_sides(job *j)
          nori_session_create(j->other ? j->other : j->model, &j->want_options, &j->want, &err) !=
              NORI_OK)) {
         return cli_fail(j->args, &err);
+    }
+    if (code == EXIT_YES) {
+        cli_session_notes(j->args, j->got);
     }
     if (code == EXIT_YES && cli_has(j->args, "--data")) {
         code = cli_samples_open(j->args, j->model, &j->samples);

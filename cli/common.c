@@ -337,9 +337,10 @@ static int read_dims(const cli_args *args, dim_list *list, size_t *count)
  * minutes. */
 static void session_progress(void *user, const nori_progress *p)
 {
-    const cli_args *args = user;
+    cli_args *args = user;
     bool whose = p->provider[0] != 0;
     if (strcmp(p->phase, "cache") == 0) {
+        args->cache_told = true;
         cli_progress_done(args);
         if (!args->quiet) {
             fprintf(stderr, "nori: cache: %s: %s\n", p->provider, p->text);
@@ -380,6 +381,20 @@ bool cli_session_options(const cli_args *args, nori_session_options *o)
     return true;
 }
 
+void cli_session_notes(const cli_args *args, const nori_session *session)
+{
+    const char *label, *engine;
+    if (cli_has(args, "--cache") && !args->cache_told && !args->quiet) {
+        fprintf(stderr, "nori: cache: no provider had anything to keep\n");
+    }
+    for (size_t i = 0; cli_has(args, "--memory") && nori_session_provider(session, i, &label, &engine);
+         i++) {
+        if (engine[0]) { /* an engine of its own, which takes memory by itself */
+            cli_warn(args, "--memory does not bound what %s takes", label);
+        }
+    }
+}
+
 int cli_session(const cli_args *args, const nori_model *model, int profile,
                 nori_session **session)
 {
@@ -395,5 +410,6 @@ int cli_session(const cli_args *args, const nori_model *model, int profile,
         }
         return cli_fail(args, &err);
     }
+    cli_session_notes(args, *session);
     return EXIT_YES;
 }

@@ -22,6 +22,14 @@ static const cli_option *find_option(const cli_verb *v, const char *name, size_t
 /* Long words are cut: the rest of the message is what helps. */
 #define SHOWN 80
 
+/* Whether a word of n bytes is the other with an 's' behind it: --providers and --provider. */
+static bool near_is(const char *plain, const char *word, size_t n)
+{
+    size_t size = n > 0 && word[n - 1] == 's' ? n - 1 : 0;
+    return size > 0 && strlen(plain) >= size && strncmp(plain, word, size) == 0 &&
+           (plain[size] == 0 || plain[size] == '=');
+}
+
 static bool unknown_option(cli_args *args, const char *a, size_t n)
 {
     const char *near = cli_near_option(args->verb, a, n);
@@ -31,7 +39,8 @@ static bool unknown_option(cli_args *args, const char *a, size_t n)
     }
     const char *cut = n > SHOWN ? "..." : "";
     int shown = n > SHOWN ? SHOWN : (int)n;
-    if (other) {
+    bool own = near && (near_is(near, a, n) || near_is(a, near, strlen(near)));
+    if (other && !own) {
         cli_usage(args, "unknown option %.*s: it is one of `nori %s`", shown, a, other->name);
     } else if (near) {
         cli_usage(args, "unknown option %.*s%s; did you mean %s?", shown, a, cut, near);
@@ -119,7 +128,8 @@ static int run_verb(const cli_verb *verb, int argc, char **argv)
             return EXIT_YES;
         }
     }
-    int code = parse(&args, argc, argv) ? verb->run(&args) : EXIT_USAGE;
+    int code = parse(&args, argc, argv) ? cli_check_targets(&args) : EXIT_USAGE;
+    code = code == EXIT_YES ? verb->run(&args) : code;
     nori_env_free(args.env);
     return code;
 }

@@ -6,6 +6,12 @@
 
 static const char *const names[] = {"nowhere", "edge", "cloud", "split"};
 
+/* At a load of 1 or more a queue grows without end: what it is part of has no number. */
+static double told(const nori_place_option *o, double v)
+{
+    return o->load >= 1 ? NAN : v;
+}
+
 /* ---- JSON ---- */
 
 static void json_option(cli_json *w, const nori_place_option *o, bool deadline)
@@ -16,14 +22,14 @@ static void json_option(cli_json *w, const nori_place_option *o, bool deadline)
     cli_json_number(w, "compute_ms", 1e3 * o->compute, 6);
     cli_json_number(w, "up_ms", 1e3 * o->up, 6);
     cli_json_number(w, "down_ms", 1e3 * o->down, 6);
-    cli_json_number(w, "queue_ms", 1e3 * o->queue, 6);
+    cli_json_number(w, "queue_ms", told(o, 1e3 * o->queue), 6);
     cli_json_number(w, "rtt_ms", 1e3 * o->rtt, 6);
-    cli_json_number(w, "mean_ms", 1e3 * o->mean, 6);
-    cli_json_number(w, "p50_ms", 1e3 * o->p50, 6);
-    cli_json_number(w, "p95_ms", 1e3 * o->p95, 6);
-    cli_json_number(w, "p99_ms", 1e3 * o->p99, 6);
+    cli_json_number(w, "mean_ms", told(o, 1e3 * o->mean), 6);
+    cli_json_number(w, "p50_ms", told(o, 1e3 * o->p50), 6);
+    cli_json_number(w, "p95_ms", told(o, 1e3 * o->p95), 6);
+    cli_json_number(w, "p99_ms", told(o, 1e3 * o->p99), 6);
     if (deadline) {
-        cli_json_number(w, "within_deadline", o->within, 6);
+        cli_json_number(w, "within_deadline", told(o, o->within), 6);
     }
     cli_json_number(w, "load", o->load, 4);
     cli_json_string(w, "dominant", o->dominant ? o->dominant : "");
@@ -68,8 +74,8 @@ static int print_json(const place_job *j)
                 cli_json_object(&w, NULL);
                 cli_json_number(&w, "value", v, 6);
                 cli_json_string(&w, "place", names[b.place]);
-                cli_json_number(&w, "edge_ms", 1e3 * b.option[0].mean, 6);
-                cli_json_number(&w, "cloud_ms", 1e3 * b.option[1].mean, 6);
+                cli_json_number(&w, "edge_ms", told(&b.option[0], 1e3 * b.option[0].mean), 6);
+                cli_json_number(&w, "cloud_ms", told(&b.option[1], 1e3 * b.option[1].mean), 6);
                 cli_json_end(&w);
             }
         }
@@ -86,12 +92,27 @@ static void print_inequality(const place_job *j)
 {
     const nori_place_option *e = &j->answer.option[0], *c = &j->answer.option[1];
     const nori_place_answer *a = &j->answer;
+    static const char *const verdict[2][2] = {
+        {"the edge wins", "by time alone the edge would win"},
+        {"the cloud wins", "by time alone the cloud would win"}};
     bool edge = a->gain < a->penalty;
+    if (e->load >= 1 || c->load >= 1) { /* a term of it has no end */
+        return;
+    }
     printf("t_edge - t_cloud  %s  up + down + queue + round trip\n", edge ? "<" : ">=");
     printf("%.4g - %.4g = %.4g ms  %s  %.4g + %.4g + %.4g + %.4g = %.4g ms: %s\n\n",
            1e3 * (e->compute + e->queue), 1e3 * c->compute, 1e3 * a->gain, edge ? "<" : ">=",
            1e3 * c->up, 1e3 * c->down, 1e3 * c->queue, 1e3 * c->rtt, 1e3 * a->penalty,
-           edge ? "the edge wins" : "the cloud wins");
+           verdict[!edge][!(edge ? e : c)->possible]);
+}
+
+static void print_cell(int width, double v)
+{
+    if (isnan(v)) {
+        printf(" %*s", width, "-");
+    } else {
+        printf(" %*.4g", width, v);
+    }
 }
 
 static void print_options(const place_job *j)
@@ -101,11 +122,18 @@ static void print_options(const place_job *j)
            "rtt", "mean ms", "p95", "p99", deadline ? "  in time" : "");
     for (int i = 0; i < (j->question.can_split ? 3 : 2); i++) {
         const nori_place_option *o = &j->answer.option[i];
-        printf("%-6s %10.4g %9.4g %9.4g %9.4g %9.4g %10.4g %10.4g %10.4g", names[o->place],
-               1e3 * o->compute, 1e3 * o->up, 1e3 * o->down, 1e3 * o->queue, 1e3 * o->rtt,
-               1e3 * o->mean, 1e3 * o->p95, 1e3 * o->p99);
-        if (deadline) {
+        const double cells[] = {o->compute,          o->up,           o->down,
+                                told(o, o->queue),   o->rtt,          told(o, o->mean),
+                                told(o, o->p95),     told(o, o->p99)};
+        bool there = i == 0 ? j->question.edge.there : j->question.cloud.there;
+        printf("%-6s", names[o->place]);
+        for (int k = 0; k < 8; k++) {
+            print_cell(k == 0 || k > 4 ? 10 : 9, there ? 1e3 * cells[k] : NAN);
+        }
+        if (deadline && there && !isnan(told(o, 0))) {
             printf(" %7.2f %%", 100 * o->within);
+        } else if (deadline) {
+            printf(" %9s", "-");
         }
         printf("%s%s\n", o->possible ? "" : "  no: ", o->reason);
     }
@@ -144,8 +172,10 @@ static void print_sweep(const place_job *j)
         nori_place_question q = place_step(j, i, &v);
         nori_place_answer b = {.size = sizeof(b)};
         if (nori_place_decide(&q, &b, NULL) == NORI_OK) {
-            printf("%14.4g %12.4g %12.4g  %s\n", v * scale, 1e3 * b.option[0].mean,
-                   1e3 * b.option[1].mean, names[b.place]);
+            printf("%14.4g", v * scale);
+            print_cell(12, told(&b.option[0], 1e3 * b.option[0].mean));
+            print_cell(12, told(&b.option[1], 1e3 * b.option[1].mean));
+            printf("  %s\n", names[b.place]);
         }
     }
 }

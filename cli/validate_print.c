@@ -73,6 +73,7 @@ bool validate_print_outputs(const cli_args *args, const nori_session *s, const v
         cli_json_bool(&j, "agree", all);
         cli_json_string(&j, "got", n->got);
         cli_json_string(&j, "want", n->want);
+        cli_json_bool(&j, "random_inputs", n->random);
         cli_json_array(&j, "outputs");
         for (size_t i = 0; i < count; i++) {
             cli_json_object(&j, NULL);
@@ -85,9 +86,9 @@ bool validate_print_outputs(const cli_args *args, const nori_session *s, const v
     }
     if (!args->quiet) {
         const char *other = cli_value(args, "--against");
-        printf("%s against %s%s%s, %llu input%s\n", n->got, n->want, other ? " on " : "",
-               other ? other : "",
-               (unsigned long long)(count ? rows[0].pairs : 0), count && rows[0].pairs == 1 ? "" : "s");
+        printf("%s against %s%s%s, %llu %sinput%s\n", n->got, n->want, other ? " on " : "",
+               other ? other : "", (unsigned long long)(count ? rows[0].pairs : 0),
+               n->random ? "random " : "", count && rows[0].pairs == 1 ? "" : "s");
         print_head("output", width);
     }
     for (size_t i = 0; i < count && !args->quiet; i++) {
@@ -147,14 +148,16 @@ bool validate_print_levels(const cli_args *args, const nori_level_row rows[2])
 
 /* ---- layers ---- */
 
-/* Largest own error first; what has none is last. */
+/* Largest own error first; what has none is last, by its error in all. */
 static int by_own(const void *x, const void *y)
 {
     const nori_layer *a = *(const nori_layer *const *)x, *b = *(const nori_layer *const *)y;
     if (a->has_own != b->has_own) {
         return b->has_own - a->has_own;
     }
-    return (a->own.sqnr_db > b->own.sqnr_db) - (a->own.sqnr_db < b->own.sqnr_db);
+    double p = a->has_own ? a->own.sqnr_db : a->has_total ? a->total.sqnr_db : INFINITY;
+    double q = b->has_own ? b->own.sqnr_db : b->has_total ? b->total.sqnr_db : INFINITY;
+    return (p > q) - (p < q);
 }
 
 /* The first of those sorted; NULL: no layer has an error of its own. */
@@ -214,15 +217,17 @@ static void text_layers(const nori_layer **sorted, size_t count, const nori_laye
            "own SQNR", "own max abs", "total SQNR", "max abs");
     for (size_t i = 0; i < count && i < SHOWN; i++) {
         const nori_layer *l = sorted[i];
-        char own[32] = "-", total[32] = "-";
+        char own[32] = "-", total[32] = "-", own_abs[32] = "-", total_abs[32] = "-";
         if (l->has_own) {
             sqnr_text(&l->own, own, sizeof(own));
+            snprintf(own_abs, sizeof(own_abs), "%.3g", l->own.max_abs);
         }
         if (l->has_total) {
             sqnr_text(&l->total, total, sizeof(total));
+            snprintf(total_abs, sizeof(total_abs), "%.3g", l->total.max_abs);
         }
-        printf("%-*s %-*s %12s %12.3g %12s %12.3g%s\n", width, l->value, wide, l->op, own,
-               l->own.max_abs, total, l->total.max_abs,
+        printf("%-*s %-*s %12s %12s %12s %12s%s\n", width, l->value, wide, l->op, own, own_abs, total,
+               total_abs,
                l->has_own && !l->own.passes ? "  beyond on its own" : "");
     }
     if (count > SHOWN) {

@@ -29,6 +29,22 @@ class Place(case.Case):
         text = self.nori("place", "--edge", "55ms", *TERMS).out
         self.assertIn("55 - 8 = 47 ms  <  30 + 12 + 20 + 0 = 62 ms: the edge wins", text)
 
+    def test_a_rule_against_the_faster_side(self):
+        text = self.nori("place", "--edge", "50ms", "--cloud", "8ms", "--raw-stays").out
+        self.assertIn("by time alone the cloud would win", text)
+        self.assertNotIn("the cloud wins", text)
+        self.assertRegex(self.nori("place", "--edge", "50ms", "--offline").out,
+                         r"\ncloud +- +- +- +- +- +- +- +-  no: ")
+
+    def test_a_queue_without_end_has_no_times(self):
+        args = ("--edge", "10ms", "--cloud", "10ms", "--cloud-servers", "8", "--rtt", "15ms", "--rate")
+        edge = self.place(*args, "101/s")["options"]["edge"]
+        self.assertEqual((edge["mean_ms"], edge["queue_ms"]), (None, None))
+        text = self.nori("place", *args, "101/s").out
+        self.assertNotIn("the edge wins", text)
+        self.assertRegex(text, r"\nedge +10 +0 +0 +- +0 +- +- +-  no: .*load 1.01")
+        self.assertLess(len(self.nori("place", *args, "1e300/s", code=1).out), 1000)
+
     def test_payload(self):
         j = self.place("--edge", "50ms", "--cloud", "8ms", "--queue", "20ms", "--up-bytes", "1.5MB",
                        "--speed", "5MB/s")

@@ -30,6 +30,12 @@ class Quantize(case.Case):
         r = self.quantize("--data", picture, model=number, code=2)  # as nori run says of it
         self.assertIn("does not look like a picture", r.err)
 
+    def test_steps_without_error_are_told(self):
+        self.quantize("--random", "2", "--no-search")
+        again = self.nori("quantize", self.out, "--output", self.path("r.onnx"), "--random", "2").out
+        self.assertNotIn("nan", again)
+        self.assertRegex(again, r"left out: exact, was exact|not done: ")
+
     def test_options_that_do_nothing_are_refused(self):
         r = self.quantize("--random", "1", "--exclude", "nowhere", code=2)
         self.assertIn("--exclude nowhere", r.err)

@@ -116,6 +116,14 @@ class Validate(case.Case):
             own, total = rows["y"]["own"]["sqnr_db"], rows["y"]["total"]["sqnr_db"]
             self.assertGreater(own, total + 3)  # what came in from the layer before it
 
+    def test_made_up_inputs_are_called_so(self):
+        self.assertIn(", 1 random input\n", self.nori("validate", DIGITS).out)
+        pictures = os.path.join(case.DIGITS, "pictures")
+        r = self.nori("validate", DIGITS, "--data", pictures, "--samples", "2")
+        self.assertIn(", 2 inputs\n", r.out)
+        r = self.nori("validate", DIGITS, "--data", pictures, "--samples", "2", "--layers")
+        self.assertIn("the first of the 2 of --data", r.err)
+
     def test_levels(self):
         j = self.nori("validate", DIGITS, "--levels", "--json").json()
         self.assertEqual([r["level"] for r in j["levels"]], [1, 2])

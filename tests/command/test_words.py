@@ -152,6 +152,41 @@ class Words(case.Case):
         self.assertEqual(r.returncode, 3)
         self.assertIn(b"could not be written", r.stderr)
 
+    def test_option_of_this_verb_before_one_of_another(self):
+        self.assertIn("did you mean --provider?", self.nori("run", "--providers", "cpu", code=2).err)
+
+    def test_what_is_read_is_not_written_over(self):
+        with open(DIGITS_MODEL, "rb") as f:
+            bytes_before = f.read()
+        model = self.file("m.onnx", bytes_before)
+        os.symlink(model, self.path("link.onnx"))
+        calls = [("quantize", model, "--random", "1", "--output", model),
+                 ("quantize", model, "--random", "1", "--output", self.path("link.onnx")),
+                 ("prune", model, "--output", model), ("validate", model, "--html", model),
+                 ("validate", model, "--against", model, "--html", self.path("link.onnx")),
+                 ("bench", model, "--trace", model), ("place", model, "--edge", "5ms", "--cloud",
+                                                      "1ms", "--header", model)]
+        for args in calls:
+            self.assertIn("would write over", self.nori(*args, code=2).err)
+            with open(model, "rb") as f:
+                self.assertEqual(f.read(), bytes_before)
+        data = self.path("x.npy")
+        self.nori("run", model, "--output", data)
+        r = self.nori("run", model, "--input", data, "--output", "logits=" + data, code=2)
+        self.assertIn("would write over what --input reads", r.err)
+
+    def test_targets_are_looked_at_before_the_work(self):
+        out = self.path("q.onnx")
+        for html, code in ((self.path("absent/q.html"), 3), (self.folder.name, 3), (out, 2)):
+            self.nori("quantize", DIGITS_MODEL, "--random", "2", "--output", out, "--html", html,
+                      code=code)
+            self.assertFalse(os.path.exists(out))
+
+    def test_ranges_merge_into_one_of_theirs(self):
+        ranges = self.path("a.ncal")
+        self.nori("calibrate", DIGITS_MODEL, "--random", "1", "--output", ranges)
+        self.nori("calibrate", "--merge", ranges, "--output", ranges)
+
     def test_json_of_odd_names(self):
         odd = 'a"b\\c\n\x01\u00e9\u4e16\U0001f600'
         bad = odd.encode() + b"\xff\xc0\x80\xed\xa0\x80"

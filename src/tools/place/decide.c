@@ -64,7 +64,7 @@ static void edge_option(const nori_place_question *q, nori_place_option *o)
 {
     nori_times wait;
     if (!queue_of(&q->edge, &q->edge.service, q->rate, &wait, &o->load)) {
-        refuse(o, "%.3g calls a second are more than it can serve: load %.2f", q->rate, o->load);
+        refuse(o, "%.3g calls a second are more than it can serve: load %.4g", q->rate, o->load);
     }
     o->compute = nori_times_mean(&q->edge.service);
     o->queue = nori_times_mean(&wait);
@@ -79,11 +79,11 @@ static void far_option(const nori_place_question *q, const nori_times *near,
     nori_times wait, near_wait, up, down, sum;
     double load = 0;
     if (!queue_of(&q->cloud, service, q->cloud_rate > 0 ? q->cloud_rate : q->rate, &wait, &o->load)) {
-        refuse(o, "the servers get more calls than they can serve: load %.2f", o->load);
+        refuse(o, "the servers get more calls than they can serve: load %.4g", o->load);
     }
     nori_times_constant(&near_wait, 0);
     if (near && !queue_of(&q->edge, near, q->rate, &near_wait, &load)) {
-        refuse(o, "its part on the device gets more calls than it can serve: load %.2f", load);
+        refuse(o, "its part on the device gets more calls than it can serve: load %.4g", load);
     }
     o->load = load > o->load ? load : o->load;
     transfer(&q->up, up_bytes, q->up_speed, &up);
