@@ -284,9 +284,7 @@ int cli_bench_versus(cli_args *args)
     o.rounds = (int)rounds;
     o.progress = show_progress;
     o.progress_user = args;
-    nori_load_options_default(&load);
-    load.strict = cli_has(args, "--strict");
-    load.allow_outside = cli_has(args, "--allow-outside");
+    cli_load_options(args, &load);
     nori_env_options_default(&e);
     e.threads = (int)threads;
     if (nori_env_create(&e, &env, &err) != NORI_OK) {

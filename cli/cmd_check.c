@@ -65,10 +65,9 @@ static int run(cli_args *args)
     nori_findings *f = NULL;
     nori_load_options lo;
     nori_check_options co;
-    nori_load_options_default(&lo);
+    cli_load_options(args, &lo);
     nori_check_options_default(&co);
-    lo.strict = co.strict = cli_has(args, "--strict");
-    lo.allow_outside = cli_has(args, "--allow-outside");
+    co.strict = lo.strict;
     co.targets = cli_value(args, "--target");
     int code = cli_load_ops(args, NULL);
     if (code != EXIT_YES) {

@@ -287,9 +287,11 @@ static int compare_layers(job *j)
 static int load_sides(job *j)
 {
     nori_error err = {0};
+    nori_load_options load;
+    cli_load_options(j->args, &load);
     int code = cli_load(j->args, &j->model);
     if (code == EXIT_YES && cli_has(j->args, "--against") &&
-        nori_model_load(j->args->env, cli_value(j->args, "--against"), NULL, &j->other, &err) !=
+        nori_model_load(j->args->env, cli_value(j->args, "--against"), &load, &j->other, &err) !=
             NORI_OK) {
         return cli_fail(j->args, &err);
     }

@@ -255,6 +255,13 @@ int cli_load_ops(const cli_args *args, nori_env *env)
     return EXIT_YES;
 }
 
+void cli_load_options(const cli_args *args, nori_load_options *o)
+{
+    nori_load_options_default(o);
+    o->strict = cli_has(args, "--strict");
+    o->allow_outside = cli_has(args, "--allow-outside");
+}
+
 #define LARGE_FILE (100u << 20)
 
 int cli_load(cli_args *args, nori_model **model)
@@ -282,9 +289,7 @@ int cli_load(cli_args *args, nori_model **model)
             return code;
         }
     }
-    nori_load_options_default(&o);
-    o.strict = cli_has(args, "--strict");
-    o.allow_outside = cli_has(args, "--allow-outside");
+    cli_load_options(args, &o);
     struct stat info;
     if (stat(args->positional[0], &info) == 0 && info.st_size > LARGE_FILE) {
         cli_progress(args, "reading %s", args->positional[0]);

@@ -292,8 +292,11 @@ int place_read(place_job *j)
                                   "the device, and on a server");
     }
     const nori_place_question *q = &j->question;
-    if (j->args->count == 0 && ((cli_has(j->args, "--up-bytes") && q->up_speed == 0) ||
-                                (cli_has(j->args, "--down-bytes") && q->down_speed == 0))) {
+    const char *swept = cli_value(j->args, "--sweep");
+    bool sweeps_speed = swept && strncmp(swept, "bandwidth=", 10) == 0;
+    bool free_bytes = (cli_has(j->args, "--up-bytes") && q->up_speed == 0) ||
+                      (cli_has(j->args, "--down-bytes") && q->down_speed == 0);
+    if (j->args->count == 0 && !sweeps_speed && free_bytes) {
         return cli_usage(j->args, "bytes without a speed cost nothing: --speed 5MB/s was expected");
     }
     return read_sweep(j);

@@ -11,7 +11,10 @@ BANNED = re.compile(r"\b(strcpy|strcat|sprintf|strtok|gets|atoi|rand|alloca|abor
 SETJMP = re.compile(r"\b(setjmp|longjmp)\s*\(")
 PRINTS = re.compile(r"\b(printf|puts|putchar|perror)\s*\(|\bstderr\b|\bstdout\b")
 bad, names = [], {}
-for path in files:
+for path in filter(None, files):
+    with open(os.path.join(root, path), "rb") as f:
+        if re.search(rb"^(<<<<<<< |>>>>>>> )", f.read(), re.M):
+            bad.append(f"{path}: what a merge left behind")
     if not path.endswith((".c", ".h")):
         continue
     base = os.path.basename(path)

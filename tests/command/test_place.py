@@ -99,6 +99,11 @@ class Place(case.Case):
         self.assertAlmostEqual(j["options"]["cloud"]["up_ms"], 28 * 28 * 4 / 1e3, 3)
         self.assertAlmostEqual(j["options"]["cloud"]["down_ms"], 0.04, 3)
 
+    def test_sweep_brings_its_speed(self):
+        j = self.place("--edge", "50ms", "--cloud", "8ms", "--up-bytes", "1MB", "--sweep",
+                       "bandwidth=1MB/s..100MB/s", "--steps", "2")
+        self.assertEqual([r["place"] for r in j["bandwidth"]], ["edge", "cloud"])
+
     def test_sweep_and_page(self):
         page = self.path("p.html")
         j = self.place("--edge", "50ms", "--cloud", "8ms", "--up-bytes", "1.5MB", "--speed", "5MB/s",

@@ -52,6 +52,13 @@ class Validate(case.Case):
         self.assertFalse(r["agree"])
         self.assertGreater(r["outputs"][0]["beyond"], 0)
 
+    def test_both_models_are_loaded_alike(self):
+        good, _ = self.models()
+        with open(good, "rb") as f:
+            odd = self.file("odd.onnx", f.read() + m.put(900, "x"))  # a field nobody knows
+        self.nori("validate", good, "--against", odd)
+        self.nori("validate", good, "--against", odd, "--strict", code=3)
+
     def test_layers_name_the_one(self):
         good, bad = self.models()
         j = self.nori("validate", bad, "--against", good, "--layers", "--json", code=1).json()
