@@ -94,6 +94,22 @@ class Convert(case.Case):
         self.assertIn("a sequence", self.convert(model, "--opset", "13", code=4).err)
         self.assertEqual(self.convert(model, "--lowest", "--json").json()["opset_after"], 14)
 
+    def test_an_old_softmax_goes_up(self):
+        model = self.one("s.onnx", "Softmax", [2, 4], [2, 4], opset=9)
+        self.convert(model, "--opset", "26")
+        self.same(model)
+        wide = self.one("w.onnx", "Softmax", [2, 3, 4], [2, 3, 4], opset=9)
+        self.assertIn("known to be the last", self.convert(wide, "--opset", "26", code=4).err)
+
+    def test_attributes_an_old_version_requires(self):
+        model = self.one("r.onnx", "Relu", [2], [2], opset=6)
+        self.convert(model, "--opset", "1")
+        self.nori("check", self.path("made.onnx"))
+        scale = [f.floats(n, [3], [1, 1, 1]) for n in "abcd"]
+        model = self.one("b.onnx", "BatchNormalization", [1, 3, 2], [1, 3, 2], initializers=scale,
+                         extra_inputs=list("abcd"), opset=6, is_test=1)
+        self.assertIn("consumed_inputs", self.convert(model, "--opset", "1", code=4).err)
+
     def test_split_lists_unequal_parts(self):
         graph = f.Graph([f.node("Split", ["x"], ["y", "z"], num_outputs=2)],
                         [f.value("x", f.tensor_type(f.FLOAT, [5]))],

@@ -216,6 +216,12 @@ static nori_status look_closer(nori__lowering *l, const nori__node *n, const nor
                                     words[i].word, words[i].from);
         }
     }
+    for (uint16_t i = 0; i < to->n_attr; i++) {
+        if (to->attrs[i].required && !nori__attr_find(n, to->attrs[i].name)) {
+            return nori__lower_keep(l, "the attribute %s must be there in version %d",
+                                    to->attrs[i].name, to->since);
+        }
+    }
     for (uint32_t i = 0; i < to->n_in && i < n->input_count; i++) {
         if (to->in[i].option == NORI__ARG_SINGLE && !n->inputs[i]) {
             return nori__lower_keep(l, "input %s must be there in version %d", to->in[i].name,
@@ -234,6 +240,9 @@ static nori_status lower_node(nori__lowering *l, nori__node *n)
         if (nori__node_is(n, steps[i].op) && l->opset < steps[i].below) {
             NORI__TRY(steps[i].run(l, n));
         }
+    }
+    if (n->version < 13 && l->opset >= 13) {
+        NORI__TRY(nori__raise_softmax(l, n));
     }
     const nori__schema *to = nori__schema_find("", n->op_type, l->opset);
     trim(n);

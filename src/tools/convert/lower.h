@@ -43,6 +43,7 @@ nori_status nori__lower_dropout(nori__lowering *l, nori__node *n);
 nori_status nori__lower_reshape(nori__lowering *l, nori__node *n);
 nori_status nori__lower_constant(nori__lowering *l, nori__node *n);
 
+nori_status nori__raise_softmax(nori__lowering *l, nori__node *n); /* others: nothing */
 nori_status nori__lower_softmax(nori__lowering *l, nori__node *n);
 nori_status nori__lower_gemm(nori__lowering *l, nori__node *n);
 nori_status nori__lower_resize(nori__lowering *l, nori__node *n);

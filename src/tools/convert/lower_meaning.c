@@ -51,6 +51,26 @@ nori_status nori__lower_softmax(nori__lowering *l, nori__node *n)
     return ok ? NORI_OK : nori__no_memory(l->err);
 }
 
+/* The other way: the last axis alone means the same in both. */
+nori_status nori__raise_softmax(nori__lowering *l, nori__node *n)
+{
+    bool soft = nori__node_is(n, NORI__OP_ONNX_Softmax) ||
+                nori__node_is(n, NORI__OP_ONNX_LogSoftmax) ||
+                nori__node_is(n, NORI__OP_ONNX_Hardmax);
+    int rank = soft ? nori__lower_rank(n, 0) : -1;
+    int64_t axis = nori__attr_i(n, "axis", 1);
+    axis += axis < 0 ? rank : 0;
+    if (!soft) {
+        return NORI_OK;
+    }
+    if (rank < 1 || axis != rank - 1) {
+        return nori__lower_keep(l, "before 13 its axis stands for all that follow, and it is not known "
+                                "to be the last");
+    }
+    l->same = true;
+    return nori__node_set_int(n, "axis", axis) ? NORI_OK : nori__no_memory(l->err);
+}
+
 /* Before 11 there always is a C. */
 nori_status nori__lower_gemm(nori__lowering *l, nori__node *n)
 {
