@@ -43,7 +43,7 @@ typedef struct step {
     struct step *next;
     const double_kernel *kernel; /* NULL: a copy */
     unsigned grid[3], threads[3], shared;
-    unsigned char values[DOUBLE_PARAMETERS][32];
+    _Alignas(16) unsigned char values[DOUBLE_PARAMETERS][32];
     void *to;
     void *from;
     size_t bytes;

@@ -75,16 +75,22 @@ static void place(unsigned i)
     threadIdx.z = i / blockDim.x / blockDim.y;
 }
 
+/* Apart: to the compiler getcontext may return twice, as setjmp does. */
+static __attribute__((noinline)) void prepare_thread(unsigned i)
+{
+    getcontext(&threads[i]);
+    threads[i].uc_stack.ss_sp = stacks + size_t(i) * STACK;
+    threads[i].uc_stack.ss_size = STACK;
+    threads[i].uc_link = &scheduler;
+    makecontext(&threads[i], begin_thread, 0);
+    finished[i] = false;
+}
+
 static const char *run_waiting_block(unsigned count)
 {
     stacks = stacks ? stacks : static_cast<char *>(malloc(size_t(MOST_THREADS) * STACK));
     for (unsigned i = 0; i < count; i++) {
-        getcontext(&threads[i]);
-        threads[i].uc_stack.ss_sp = stacks + size_t(i) * STACK;
-        threads[i].uc_stack.ss_size = STACK;
-        threads[i].uc_link = &scheduler;
-        makecontext(&threads[i], begin_thread, 0);
-        finished[i] = false;
+        prepare_thread(i);
     }
     for (;;) {
         unsigned done = 0;

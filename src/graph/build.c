@@ -233,7 +233,8 @@ static nori_status common_text(nori__builder *b, nori__str s, const char *what, 
     size_t n = s.n;
     size_t slot = n > 0 ? ((size_t)(uint8_t)s.p[0] * 5 + (uint8_t)s.p[n - 1] + n * 11) : 0;
     const char **last = &b->common[slot % NORI__COUNT(b->common)];
-    if (*last && strncmp(*last, s.p, n) == 0 && !(*last)[n]) { /* the copy holds no NUL but its end */
+    /* The copy holds no NUL but its end. */
+    if (n > 0 && *last && strncmp(*last, s.p, n) == 0 && !(*last)[n]) {
         *text = *last;
         return NORI_OK;
     }
