@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "make_model.h"
+#include "model_run.h"
 #include "nori/nori.h"
 #include "ops/resolve.h"
 #include "providers/cpu/cpu_kernels.h"
@@ -299,33 +300,6 @@ static void check_nodes(make *m, const net *c)
     nori__ir_free(ir);
 }
 
-static void run(make *m, const char *providers, int level, int threads, const nori_tensor *x,
-                nori_tensor **out, size_t n_out)
-{
-    nori__text bytes;
-    nori_model *model = NULL;
-    nori_session *session = NULL;
-    nori_session_options options;
-    nori_error err = {0};
-    nori__text_init(&bytes, &nori__malloc);
-    assert_int_equal(nori__pb_write_model(&m->model, &bytes, &err), NORI_OK);
-    nori_session_options_default(&options);
-    options.providers = providers;
-    options.level = level;
-    options.threads = threads;
-    assert_int_equal(nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, &err),
-                     NORI_OK);
-    nori_status status = nori_session_create(model, &options, &session, &err);
-    status = status == NORI_OK ? nori_session_run(session, &x, 1, out, n_out, &err) : status;
-    if (status != NORI_OK) {
-        print_error("%s: %s\n", err.where, err.message);
-    }
-    assert_int_equal(status, NORI_OK);
-    nori_session_free(session);
-    nori_model_free(model);
-    nori__text_free(&bytes);
-}
-
 static nori_tensor *input_of(const net *c)
 {
     int64_t dims[NORI_MAX_RANK];
@@ -353,10 +327,10 @@ static void networks(void **state)
         check_nodes(&m, &nets[i]);
         nori_tensor *x = input_of(&nets[i]), *want[2] = {0}, *first[2] = {0};
         size_t n_out = strchr(nets[i].outputs, ' ') ? 2 : 1;
-        run(&m, "reference", 0, 1, x, want, n_out);
+        model_run(&m, "reference", 0, 1, x, want, n_out);
         for (size_t t = 0; t < NORI__COUNT(threads); t++) {
             nori_tensor *got[2] = {0};
-            run(&m, "cpu", 2, threads[t], x, got, n_out);
+            model_run(&m, "cpu", 2, threads[t], x, got, n_out);
             for (size_t o = 0; o < n_out; o++) {
                 assert_int_equal(got[o]->count, want[o]->count);
                 for (int64_t e = 0; e < got[o]->count; e++) {
@@ -401,8 +375,8 @@ static void winograd_error(void **state)
             seed = seed * 1664525 + 1013904223;
             ((float *)x->data)[e] = (float)(seed >> 8) / 8388608.0f - 1;
         }
-        run(&m, "reference", 0, 1, x, &want, 1);
-        run(&m, "cpu", 2, 1, x, &got, 1);
+        model_run(&m, "reference", 0, 1, x, &want, 1);
+        model_run(&m, "cpu", 2, 1, x, &got, 1);
         double most = 0, error = 0;
         for (int64_t e = 0; e < want->count; e++) {
             double a = nori__tensor_get_f64(got, e), b = nori__tensor_get_f64(want, e);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "make_model.h"
+#include "model_run.h"
 #include "nori/nori.h"
 #include "ops/resolve.h"
 #include "passes/passes.h"
@@ -341,33 +342,6 @@ static void check_nodes(make *m, const int_case *c)
 
 /* ---- results ---- */
 
-static void run(make *m, const char *providers, int level, int threads, const nori_tensor *x,
-                nori_tensor **out, size_t n_out)
-{
-    nori__text bytes;
-    nori_model *model = NULL;
-    nori_session *session = NULL;
-    nori_session_options options;
-    nori_error err = {0};
-    nori__text_init(&bytes, &nori__malloc);
-    assert_int_equal(nori__pb_write_model(&m->model, &bytes, &err), NORI_OK);
-    nori_session_options_default(&options);
-    options.providers = providers;
-    options.level = level;
-    options.threads = threads;
-    assert_int_equal(nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, &err),
-                     NORI_OK);
-    nori_status status = nori_session_create(model, &options, &session, &err);
-    status = status == NORI_OK ? nori_session_run(session, &x, 1, out, n_out, &err) : status;
-    if (status != NORI_OK) {
-        print_error("%s: %s\n", err.where, err.message);
-    }
-    assert_int_equal(status, NORI_OK);
-    nori_session_free(session);
-    nori_model_free(model);
-    nori__text_free(&bytes);
-}
-
 static nori_tensor *input_of(const char *shape, nori_type type)
 {
     int64_t dims[NORI_MAX_RANK];
@@ -390,10 +364,10 @@ static void check_results(make *m, const int_case *c)
 {
     nori_tensor *x = input_of(c->input, NORI_FLOAT), *want[2] = {0}, *first[2] = {0};
     size_t n_out = strchr(c->outputs, ' ') ? 2 : 1;
-    run(m, "reference", 0, 1, x, want, n_out);
+    model_run(m, "reference", 0, 1, x, want, n_out);
     for (int threads = 1; threads <= 2; threads++) {
         nori_tensor *got[2] = {0};
-        run(m, "cpu", 2, threads, x, got, n_out);
+        model_run(m, "cpu", 2, threads, x, got, n_out);
         for (size_t o = 0; o < n_out; o++) {
             int64_t differ = 0;
             assert_int_equal(got[o]->count, want[o]->count);
@@ -483,7 +457,7 @@ static nori_tensor *bytes_of(const int_case *c, const char *const *rest, size_t 
     m.graph.inputs.items[0].type->elem = NORI_UINT8;
     m.graph.outputs.items[0].name = make_str(&m, output);
     m.graph.outputs.items[0].type->elem = NORI_UINT8;
-    run(&m, provider, level, 1, x, &out, 1);
+    model_run(&m, provider, level, 1, x, &out, 1);
     nori_tensor_free(x);
     make_end(&m);
     return out;

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "make_model.h"
+#include "model_run.h"
 #include "nori/nori.h"
 #include "ops/resolve.h"
 #include "passes/passes.h"
@@ -291,33 +292,6 @@ static void check_nodes(make *m, const net *c)
 
 /* ---- results ---- */
 
-static void run(make *m, const char *providers, int level, int threads, const nori_tensor *x,
-                nori_tensor **out, size_t n_out)
-{
-    nori__text bytes;
-    nori_model *model = NULL;
-    nori_session *session = NULL;
-    nori_session_options options;
-    nori_error err = {0};
-    nori__text_init(&bytes, &nori__malloc);
-    assert_int_equal(nori__pb_write_model(&m->model, &bytes, &err), NORI_OK);
-    nori_session_options_default(&options);
-    options.providers = providers;
-    options.level = level;
-    options.threads = threads;
-    assert_int_equal(nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, &err),
-                     NORI_OK);
-    nori_status status = nori_session_create(model, &options, &session, &err);
-    status = status == NORI_OK ? nori_session_run(session, &x, 1, out, n_out, &err) : status;
-    if (status != NORI_OK) {
-        print_error("%s: %s\n", err.where, err.message);
-    }
-    assert_int_equal(status, NORI_OK);
-    nori_session_free(session);
-    nori_model_free(model);
-    nori__text_free(&bytes);
-}
-
 static void check_results(make *m, const net *c, nori_type type)
 {
     int64_t dims[4];
@@ -330,10 +304,10 @@ static void check_results(make *m, const net *c, nori_type type)
     for (int64_t i = 0; i < x->count; i++) {
         ((uint8_t *)x->data)[i] = (uint8_t)random_byte(&seed);
     }
-    run(m, "reference", 0, 1, x, want, n_out);
+    model_run(m, "reference", 0, 1, x, want, n_out);
     for (int threads = 1; threads <= 5; threads += threads) {
         nori_tensor *got[2] = {0};
-        run(m, "cpu", 2, threads, x, got, n_out);
+        model_run(m, "cpu", 2, threads, x, got, n_out);
         for (size_t o = 0; o < n_out; o++) {
             assert_int_equal(got[o]->count, want[o]->count);
             for (int64_t i = 0; i < got[o]->count; i++) {

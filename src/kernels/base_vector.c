@@ -90,13 +90,6 @@ static void f32_normalize(size_t n, const float *x, float mean, float factor, co
     }
 }
 
-static void f32_axpy(size_t n, float a, const float *x, float *y)
-{
-    for (size_t i = 0; i < n; i++) {
-        y[i] += a * x[i];
-    }
-}
-
 void nori__base_vector(nori__kernels *k)
 {
     k->f32_binary[NORI__B_ADD] = f32_add;
@@ -113,5 +106,4 @@ void nori__base_vector(nori__kernels *k)
     k->f32_min = f32_min;
     k->f32_softmax = f32_softmax;
     k->f32_normalize = f32_normalize;
-    k->f32_axpy = f32_axpy;
 }

@@ -225,7 +225,6 @@ typedef struct nori__kernels {
     /* y = (x - mean) * factor * scale + bias; scale, bias may be NULL (1, 0). */
     void (*f32_normalize)(size_t n, const float *x, float mean, float factor, const float *scale,
                           const float *bias, float *y);
-    void (*f32_axpy)(size_t n, float a, const float *x, float *y); /* y += a x */
 
     /* ---- gates of recurrent cells (base_recurrent.c) ----
      * One step of n hidden units of one sequence. Sums of gates lie as [units / lanes][gates][lanes],

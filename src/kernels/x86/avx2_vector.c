@@ -201,20 +201,6 @@ static void f32_normalize(size_t n, const float *x, float mean, float factor, co
     }
 }
 
-static void f32_axpy(size_t n, float a, const float *x, float *y)
-{
-    __m256 v = v_set(a);
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        _mm256_storeu_ps(y + i, _mm256_fmadd_ps(v, _mm256_loadu_ps(x + i), _mm256_loadu_ps(y + i)));
-    }
-    if (i < n) {
-        __m256i m = v_lanes(n - i);
-        __m256 s = _mm256_fmadd_ps(v, _mm256_maskload_ps(x + i, m), _mm256_maskload_ps(y + i, m));
-        _mm256_maskstore_ps(y + i, m, s);
-    }
-}
-
 void nori__avx2_vector(nori__kernels *k)
 {
     k->f32_binary[NORI__B_ADD] = f32_add;
@@ -231,5 +217,4 @@ void nori__avx2_vector(nori__kernels *k)
     k->f32_min = f32_min;
     k->f32_softmax = f32_softmax;
     k->f32_normalize = f32_normalize;
-    k->f32_axpy = f32_axpy;
 }
