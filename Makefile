@@ -28,6 +28,7 @@ test-all:
 
 bench: build
 	@$(NORI) bench examples/digits/digits.onnx --runs 200 --profile
+	@NORI_TEST_TIMES=1 ctest --test-dir $(BUILD) -R '^(creation|cpu_half|memory)$$' || true
 	@bench/targets.py --build $(BUILD) $(if $(MODELS),--models $(MODELS)) $(TARGETS)
 
 # Installs what `make build` made; DESTDIR is put before every path.

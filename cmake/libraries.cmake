@@ -73,7 +73,7 @@ nori_optional_plain(OPENJPEG openjpeg.h openjp2 libopenjp2 "ImageDecoder cannot 
     openjpeg-2.5 openjpeg-2.4 openjpeg-2.3)
 nori_optional_plain(PCRE2 pcre2.h pcre2-8 libpcre2-8 "RegexFullMatch cannot run")
 
-# The module of the command for mpirun (cli/ranks_mpi.c): off unless asked for, as packages of it
+# The module of the command for mpirun (cli/shrink/ranks_mpi.c): off unless asked for, as packages of it
 # would need MPI.
 set(NORI_WITH_MPI OFF CACHE STRING "use MPI: AUTO, ON or OFF")
 nori_optional(MPI MPI MPI::MPI_C mpi-c "mpirun cannot spread `nori calibrate` (--part and --merge can)")

@@ -18,14 +18,25 @@ static inline bool times_say_nothing(void)
     return getloadavg(load, 1) == 1 && load[0] > 2.0 * (double)(cpus > 0 ? cpus : 1);
 }
 
-/* Fails, or skips where times say nothing. */
-#define ASSERT_TIMES(within_bounds)                                                            \
+/* took is within bound where NORI_TEST_TIMES is set (a machine that does nothing else: make bench
+ * sets it), and anywhere within half as much again: what a neighbour adds is no fault, a step
+ * grown quadratic or a kernel lost is. Skips where times say nothing. */
+#define ASSERT_TIMES(took, bound)                                                              \
     do {                                                                                       \
-        if (!(within_bounds) && times_say_nothing()) {                                         \
-            print_message("busy or sanitized: times are not tested (" #within_bounds ")\n");   \
+        double took_ = (double)(took), bound_ = (double)(bound);                               \
+        if (took_ > bound_ && times_say_nothing()) {                                           \
+            print_message("busy or sanitized: times are not tested (" #took " %.3g, bound "    \
+                          "%.3g)\n",                                                           \
+                          took_, bound_);                                                      \
             skip();                                                                            \
         }                                                                                      \
-        assert_true(within_bounds);                                                            \
+        if (took_ > bound_ && took_ <= 1.5 * bound_ && !getenv("NORI_TEST_TIMES")) {           \
+            print_message(#took " %.3g, wanted %.3g: not judged unless NORI_TEST_TIMES is "    \
+                          "set\n",                                                             \
+                          took_, bound_);                                                      \
+        } else if (took_ > bound_) {                                                           \
+            fail_msg(#took " %.3g, wanted %.3g", took_, bound_);                               \
+        }                                                                                      \
     } while (0)
 
 #endif

@@ -24,5 +24,6 @@ if(NORI_WITH_OPENCL)
     # One at a time: two processes that fill PoCL's folder at once were seen to fail.
     set_tests_properties(${tests} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 RESOURCE_LOCK pocl)
     set_property(TEST ${tests} APPEND PROPERTY ENVIRONMENT
-        "POCL_CACHE_DIR=${PROJECT_BINARY_DIR}/pocl_cache")
+        "POCL_CACHE_DIR=${PROJECT_BINARY_DIR}/pocl_cache"
+        "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/lsan.supp:print_suppressions=0")
 endif()

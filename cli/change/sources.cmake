@@ -1,0 +1,4 @@
+nori_cli_sources(
+    cmd_convert.c
+    cmd_opset.c
+)

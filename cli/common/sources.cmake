@@ -1,0 +1,16 @@
+nori_cli_sources(
+    common.c
+    group_json.c
+    inputs.c
+    json.c
+    outputs.c
+    page.c
+    page_chart.c
+    perturb.c
+    picture.c
+    sample_source.c
+    samples.c
+    targets.c
+    test_data.c
+    words.c
+)

@@ -1,0 +1,10 @@
+nori_cli_sources(
+    cmd_caps.c
+    cmd_check.c
+    cmd_doctor.c
+    cmd_inspect.c
+    inspect_dot.c
+    inspect_node.c
+    inspect_providers.c
+    inspect_summary.c
+)

@@ -1,0 +1,6 @@
+nori_cli_sources(
+    bench_profile.c
+    bench_versus.c
+    cmd_bench.c
+    cmd_run.c
+)
