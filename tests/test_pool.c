@@ -185,6 +185,68 @@ static void idle_workers_rest(void **state)
     nori__pool_free(pool);
 }
 
+/* Between runs workers sleep at once; within one they wait awake, but not for long. */
+static void workers_rest_within_a_run(void **state)
+{
+    (void)state;
+    static job j;
+    nori__pool *pool = make(THREADS);
+    nori__pool_begin_run(pool);
+    assert_int_equal(run(&j, pool, 0, 100, 1, 0), 0);
+    nanosleep(&(struct timespec){0, 20000000}, NULL);
+    uint64_t before = nori__cpu_ns();
+    nanosleep(&(struct timespec){0, 200000000}, NULL);
+    assert_true(nori__cpu_ns() - before < 20000000);
+    assert_int_equal(run(&j, pool, 0, 40, 1, 1000), 0); /* and come back */
+    nori__pool_end_run(pool);
+    nori__pool_free(pool);
+    nori__pool_begin_run(NULL);
+    nori__pool_end_run(NULL);
+}
+
+enum { ORDERED = 400 };
+
+typedef struct order {
+    atomic_int next[THREADS];
+    int64_t ranges[THREADS][ORDERED];
+} order;
+
+static void note_order(void *user, int64_t begin, int64_t end, int thread)
+{
+    order *o = user;
+    (void)end;
+    o->ranges[thread][atomic_fetch_add(&o->next[thread], 1)] = begin;
+    for (uint64_t until = nori__now_ns() + 20000; nori__now_ns() < until;) {
+    }
+}
+
+/* A thread takes its own part first, in order: neighbours meet the same thread from step to step. */
+static void own_part_first(void **state)
+{
+    (void)state;
+    static order o;
+    nori__pool *pool = make(THREADS);
+    for (int turn = 0; turn < 20; turn++) {
+        memset(&o, 0, sizeof(o));
+        nori__parallel_for(pool, 0, ORDERED, 1, note_order, &o);
+        int taken = 0;
+        for (int t = 0; t < THREADS; t++) {
+            int64_t low = ORDERED / THREADS * t, high = low + ORDERED / THREADS, last = -1;
+            bool left = false;
+            for (int i = 0; i < atomic_load(&o.next[t]); i++, taken++) {
+                int64_t r = o.ranges[t][i];
+                bool own = r >= low && r < high;
+                assert_false(own && left);
+                assert_true(!own || r > last);
+                left = left || !own;
+                last = r;
+            }
+        }
+        assert_int_equal(taken, ORDERED);
+    }
+    nori__pool_free(pool);
+}
+
 static void pools_without_memory(void **state)
 {
     (void)state;
@@ -213,6 +275,8 @@ int main(void)
         cmocka_unit_test(several_callers),
         cmocka_unit_test(after_fork_the_caller_works_alone),
         cmocka_unit_test(idle_workers_rest),
+        cmocka_unit_test(workers_rest_within_a_run),
+        cmocka_unit_test(own_part_first),
         cmocka_unit_test(pools_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

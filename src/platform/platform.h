@@ -55,12 +55,15 @@ const char *nori__cpu_features(void);
 int nori__usable_cpus(const char *root, char *reason, size_t reason_size);
 
 /* ---- thread pool (pool.c) ---- */
-/* Workers sleep when idle (spin at most some 20 microseconds first). The caller takes part. */
+/* Workers sleep when idle (they wait awake for some 20 microseconds first; for some 200 between
+ * begin_run and end_run, which say that another job is likely). The caller takes part. */
 typedef struct nori__pool nori__pool;
 nori_status nori__pool_create(const nori_allocator *a, int threads, nori__pool **pool,
                               nori_error *err);
 void nori__pool_free(nori__pool *pool);
 int nori__pool_threads(const nori__pool *pool); /* NULL pool: 1 */
+void nori__pool_begin_run(nori__pool *pool);    /* NULL pool: nothing */
+void nori__pool_end_run(nori__pool *pool);
 
 /* Calls body(user, begin, end, thread) for ranges that cover [0, count) once, each range a
  * multiple of grain but the last; returns when all are done. thread is below max_threads and

@@ -1,7 +1,12 @@
-/* pool.c: the thread pool. One job at a time; workers take ranges from an atomic counter and sleep
- * between jobs, after spinning for a few microseconds at most. A caller that finds the pool busy
- * (another thread's job, or its own from within a body) runs its body alone. After fork the child
- * has no workers: there too the caller works alone. */
+/* pool.c: the thread pool. One job at a time, split into as many parts as threads take part; a thread
+ * takes ranges of its own part first, then what is left of the others. A caller that finds the pool
+ * busy (another thread's job, or its own from within a body) runs its body alone. After fork the
+ * child has no workers: there too the caller works alone.
+ *
+ * A hand-over costs no system call while workers are awake: they wait for the next job by looking at
+ * one word (gate) for some microseconds, longer while a run is under way, since its next step is near;
+ * then they sleep. Where there are more threads than CPUs nobody waits awake for long: the thread
+ * that is waited for may need this very CPU. */
 #include "platform/env.h"
 
 #include <pthread.h>
@@ -9,87 +14,131 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#define SPIN_NS 20000u
+#define SPIN_NS 20000u      /* between runs */
+#define RUN_SPIN_NS 200000u /* within a run */
+#define CROWDED_SPIN_NS 2000u
+
+/* gate: number of the job, workers in it, workers that may still join it. */
+#define WANTED ((uint_fast64_t)0xfff)
+#define ONE_INSIDE ((uint_fast64_t)0x1000)
+#define INSIDE (WANTED * ONE_INSIDE)
+#define ONE_JOB ((uint_fast64_t)0x1000000)
+
+/* Ranges of a part not taken yet; on a cache line of its own. */
+typedef struct part {
+    atomic_int_fast64_t next;
+    int64_t end;
+    char apart[64 - 2 * sizeof(int64_t)];
+} part;
 
 struct nori__pool {
     const nori_allocator *allocator;
     int threads; /* caller included */
     int started;
+    bool crowded; /* more threads than CPUs */
     pid_t pid;
     pthread_t ids[NORI__MAX_THREADS];
     pthread_mutex_t lock;
     pthread_cond_t wake; /* workers: a new job or the end */
     pthread_cond_t done; /* caller: the last worker left the job */
     atomic_flag busy;
-    bool ending;
-    atomic_uint_fast64_t job; /* number of the current job; changes under lock */
-    int wanted;               /* workers that may still join it */
-    atomic_int inside;        /* workers in it */
-    int joined;               /* ids handed out for it */
-    /* the job */
+    atomic_bool ending;
+    atomic_int runs;     /* under way */
+    atomic_int sleepers; /* workers asleep, or about to be */
+    atomic_bool waiting; /* the caller sleeps until the last worker leaves */
+    /* the job: written by the caller while nobody is inside */
     nori__body body;
     void *user;
     int64_t count, grain;
-    atomic_int_fast64_t next; /* first range not taken, in units of grain */
+    int parts;
+    part part[NORI__MAX_THREADS];
+    char apart[64];
+    atomic_uint_fast64_t gate;
 };
 
 static void work(nori__pool *p, int thread)
 {
-    int64_t ranges = p->count / p->grain + (p->count % p->grain != 0);
-    for (;;) {
-        int64_t r = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
-        if (r >= ranges) {
-            return;
+    for (int i = 0; i < p->parts; i++) {
+        part *own = &p->part[thread + i < p->parts ? thread + i : thread + i - p->parts];
+        while (atomic_load_explicit(&own->next, memory_order_relaxed) < own->end) {
+            int64_t r = atomic_fetch_add_explicit(&own->next, 1, memory_order_relaxed);
+            if (r >= own->end) {
+                break;
+            }
+            int64_t begin = r * p->grain;
+            int64_t end = p->count - begin < p->grain ? p->count : begin + p->grain;
+            p->body(p->user, begin, end, thread);
         }
-        int64_t begin = r * p->grain;
-        int64_t end = p->count - begin < p->grain ? p->count : begin + p->grain;
-        p->body(p->user, begin, end, thread);
     }
 }
 
-/* Counts turns of a waiting loop; false once it has gone on for SPIN_NS. */
-static bool spin(unsigned *turns, uint64_t *until)
+/* Counts turns of a waiting loop; false once it has gone on for long enough. */
+typedef struct waiting {
+    unsigned turns;
+    uint64_t since;
+} waiting;
+
+static bool wait_on(const nori__pool *p, waiting *w)
 {
     NORI__RELAX();
-    if ((*turns)++ % 64 == 0) { /* the clock costs more than a turn */
+    if (w->turns++ % 32 == 0) { /* the clock costs more than a turn */
         uint64_t now = nori__now_ns();
-        *until = *until ? *until : now + SPIN_NS;
-        return now < *until;
+        w->since = w->since ? w->since : now;
+        uint64_t limit = p->crowded ? CROWDED_SPIN_NS
+                         : atomic_load_explicit(&p->runs, memory_order_relaxed) > 0 ? RUN_SPIN_NS
+                                                                                    : SPIN_NS;
+        return now - w->since < limit;
     }
     return true;
+}
+
+/* ---- workers ---- */
+
+/* Whether there is a job this worker has not seen that wants more workers. */
+static bool wanted(const nori__pool *p, uint_fast64_t seen, uint_fast64_t *gate)
+{
+    *gate = atomic_load(&p->gate);
+    return *gate / ONE_JOB != seen && (*gate & WANTED) > 0;
+}
+
+/* Waits for such a job; false: the pool ends. */
+static bool next_job(nori__pool *p, uint_fast64_t seen, uint_fast64_t *gate)
+{
+    waiting w = {0};
+    do {
+        if (wanted(p, seen, gate)) {
+            return true;
+        }
+    } while (!atomic_load_explicit(&p->ending, memory_order_relaxed) && wait_on(p, &w));
+    pthread_mutex_lock(&p->lock);
+    atomic_fetch_add(&p->sleepers, 1); /* before the gate is looked at: who opens it sees this */
+    while (!atomic_load(&p->ending) && !wanted(p, seen, gate)) {
+        pthread_cond_wait(&p->wake, &p->lock);
+    }
+    atomic_fetch_sub(&p->sleepers, 1);
+    bool ending = atomic_load(&p->ending);
+    pthread_mutex_unlock(&p->lock);
+    return !ending;
 }
 
 static void *worker(void *user)
 {
     nori__pool *p = user;
-    uint_fast64_t seen = 0;
-    for (;;) {
-        unsigned turns = 0;
-        uint64_t until = 0;
-        while (atomic_load_explicit(&p->job, memory_order_acquire) == seen &&
-               spin(&turns, &until)) {
+    uint_fast64_t seen = 0, gate;
+    while (next_job(p, seen, &gate)) {
+        if (!atomic_compare_exchange_strong(&p->gate, &gate, gate - 1 + ONE_INSIDE)) {
+            continue; /* another worker was faster, or the job is over */
         }
-        pthread_mutex_lock(&p->lock);
-        while (!p->ending && (atomic_load(&p->job) == seen || p->wanted == 0)) {
-            seen = atomic_load(&p->job); /* a job that has all the workers it wants */
-            pthread_cond_wait(&p->wake, &p->lock);
-        }
-        if (p->ending) {
+        seen = gate / ONE_JOB;
+        work(p, p->parts - (int)(gate & WANTED));
+        gate = atomic_fetch_sub(&p->gate, ONE_INSIDE);
+        if ((gate & INSIDE) == ONE_INSIDE && atomic_load(&p->waiting)) {
+            pthread_mutex_lock(&p->lock); /* the caller is asleep, or sees that nobody is inside */
             pthread_mutex_unlock(&p->lock);
-            return NULL;
-        }
-        seen = atomic_load(&p->job);
-        p->wanted--;
-        int thread = ++p->joined;
-        atomic_fetch_add(&p->inside, 1);
-        pthread_mutex_unlock(&p->lock);
-        work(p, thread);
-        pthread_mutex_lock(&p->lock);
-        if (atomic_fetch_sub(&p->inside, 1) == 1) {
             pthread_cond_signal(&p->done);
         }
-        pthread_mutex_unlock(&p->lock);
     }
+    return NULL;
 }
 
 /* Workers take no signals: handlers of the application run on its own threads. */
@@ -122,6 +171,7 @@ nori_status nori__pool_create(const nori_allocator *a, int threads, nori__pool *
     pthread_cond_init(&p->wake, NULL);
     pthread_cond_init(&p->done, NULL);
     atomic_flag_clear(&p->busy);
+    p->crowded = threads > nori__usable_cpus(NULL, NULL, 0);
     start_workers(p, threads - 1);
     p->threads = p->started + 1;
     *pool = p;
@@ -135,7 +185,7 @@ void nori__pool_free(nori__pool *p)
     }
     if (p->pid == getpid()) {
         pthread_mutex_lock(&p->lock);
-        p->ending = true;
+        atomic_store(&p->ending, true);
         pthread_cond_broadcast(&p->wake);
         pthread_mutex_unlock(&p->lock);
         for (int i = 0; i < p->started; i++) {
@@ -151,6 +201,59 @@ void nori__pool_free(nori__pool *p)
 int nori__pool_threads(const nori__pool *p)
 {
     return p ? p->threads : 1;
+}
+
+void nori__pool_begin_run(nori__pool *p)
+{
+    if (p) {
+        atomic_fetch_add_explicit(&p->runs, 1, memory_order_relaxed);
+    }
+}
+
+void nori__pool_end_run(nori__pool *p)
+{
+    if (p) {
+        atomic_fetch_sub_explicit(&p->runs, 1, memory_order_relaxed);
+    }
+}
+
+/* ---- callers ---- */
+
+/* Offers the job to count workers. */
+static void open_gate(nori__pool *p, int count)
+{
+    uint_fast64_t job = atomic_load_explicit(&p->gate, memory_order_relaxed) / ONE_JOB + 1;
+    atomic_store(&p->gate, job * ONE_JOB + (uint_fast64_t)count);
+    if (atomic_load(&p->sleepers) == 0) {
+        return;
+    }
+    pthread_mutex_lock(&p->lock); /* who is about to sleep sleeps, or sees the job */
+    pthread_mutex_unlock(&p->lock);
+    if (count == p->started) {
+        pthread_cond_broadcast(&p->wake);
+    }
+    for (int i = 0; count < p->started && i < count; i++) {
+        pthread_cond_signal(&p->wake);
+    }
+}
+
+/* Nobody joins any more; waits for those inside. */
+static void close_gate(nori__pool *p)
+{
+    atomic_fetch_and(&p->gate, ~WANTED);
+    waiting w = {0};
+    while (atomic_load_explicit(&p->gate, memory_order_acquire) & INSIDE) {
+        if (wait_on(p, &w)) {
+            continue;
+        }
+        pthread_mutex_lock(&p->lock);
+        atomic_store(&p->waiting, true);
+        while (atomic_load(&p->gate) & INSIDE) {
+            pthread_cond_wait(&p->done, &p->lock);
+        }
+        atomic_store(&p->waiting, false);
+        pthread_mutex_unlock(&p->lock);
+    }
 }
 
 void nori__parallel_for(nori__pool *p, int max_threads, int64_t count, int64_t grain,
@@ -172,37 +275,19 @@ void nori__parallel_for(nori__pool *p, int max_threads, int64_t count, int64_t g
         body(user, 0, count, 0);
         return;
     }
-    pthread_mutex_lock(&p->lock);
     p->body = body;
     p->user = user;
     p->count = count;
     p->grain = grain;
-    atomic_store(&p->next, 0);
-    p->wanted = threads - 1;
-    p->joined = 0;
-    atomic_fetch_add(&p->job, 1);
-    if (p->wanted == p->started) {
-        pthread_cond_broadcast(&p->wake);
-    } else {
-        for (int i = 0; i < p->wanted; i++) {
-            pthread_cond_signal(&p->wake);
-        }
+    p->parts = threads;
+    for (int i = 0; i < threads; i++) { /* without a product that could overflow */
+        int64_t each = ranges / threads, more = ranges % threads;
+        int64_t begin = each * i + (i < more ? i : more);
+        atomic_store_explicit(&p->part[i].next, begin, memory_order_relaxed);
+        p->part[i].end = begin + each + (i < more);
     }
-    pthread_mutex_unlock(&p->lock);
+    open_gate(p, threads - 1);
     work(p, 0);
-    pthread_mutex_lock(&p->lock);
-    p->wanted = 0; /* who has not joined by now finds nothing to do */
-    pthread_mutex_unlock(&p->lock);
-    unsigned turns = 0;
-    uint64_t until = 0;
-    while (atomic_load_explicit(&p->inside, memory_order_acquire) > 0 && spin(&turns, &until)) {
-    }
-    if (atomic_load_explicit(&p->inside, memory_order_acquire) > 0) {
-        pthread_mutex_lock(&p->lock);
-        while (atomic_load(&p->inside) > 0) {
-            pthread_cond_wait(&p->done, &p->lock);
-        }
-        pthread_mutex_unlock(&p->lock);
-    }
+    close_gate(p);
     atomic_flag_clear(&p->busy);
 }

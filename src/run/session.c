@@ -398,7 +398,9 @@ nori_status nori_session_run(nori_session *s, const nori_tensor *const *inputs, 
                                .watch = s->watch,
                                .watch_user = s->watch_user};
         nori__meter_begin(&c->meter);
+        nori__pool_begin_run(info.pool);
         status = nori__frame_run(c->frame, &info, all, NULL, outputs, err);
+        nori__pool_end_run(info.pool);
         status = nori__meter_explain(&c->meter, status, err);
         for (size_t i = 0; status == NORI_OK && i < n_outputs; i++) {
             nori__meter_let_go(&c->meter, outputs[i]);
