@@ -6,7 +6,7 @@
 const cli_verb *const cli_verbs[] = {
     &cli_inspect, &cli_check,    &cli_caps,      &cli_doctor, &cli_run,  &cli_bench,
     &cli_validate, &cli_quantize, &cli_calibrate, &cli_prune, &cli_quant, &cli_opset,
-    &cli_convert, &cli_place, &cli_help, &cli_completion,
+    &cli_convert, &cli_build, &cli_place, &cli_help, &cli_completion,
     NULL};
 
 static const cli_option *find_option(const cli_verb *v, const char *name, size_t n)
@@ -53,7 +53,9 @@ static bool unknown_option(cli_args *args, const char *a, size_t n)
 /* One argument that begins with a dash; *i moves past a value of its own. */
 static bool take_option(cli_args *args, int argc, char **argv, int *i)
 {
-    const char *a = strcmp(argv[*i], "-h") == 0 ? "--help" : argv[*i];
+    const char *a = strcmp(argv[*i], "-h") == 0   ? "--help"
+                    : strcmp(argv[*i], "-o") == 0 ? "--output"
+                                                  : argv[*i];
     const char *equals = strchr(a, '=');
     size_t n = equals ? (size_t)(equals - a) : strlen(a);
     const cli_option *o = find_option(args->verb, a, n);

@@ -1,4 +1,5 @@
 nori_cli_sources(
+    cmd_build.c
     cmd_convert.c
     cmd_opset.c
 )

@@ -9,6 +9,8 @@ static const cli_option options[] = {
     {"--nodes", NULL, "every node, a line each: operator, results, MACs"},
     {"--node", "NAME", "one node, by name, output or path: all there is to know"},
     {"--graph", "dot", "the graph for Graphviz"},
+    {"--text", NULL, "the model in the textual syntax of ONNX; `nori build` reads it back"},
+    {"--inline", "N|all", "with --text: content of tensors of at most N elements is written out"},
     {"--providers", "LIST", "how the graph would be split over these, before anything runs"},
     CLI_PROVIDER_OPTIONS,
     CLI_DIM_OPTION,
@@ -232,11 +234,12 @@ static int run(cli_args *args)
     inspect in = {.args = args};
     const char *graph = cli_value(args, "--graph");
     const char *providers = cli_value(args, "--providers");
+    bool text = cli_has(args, "--text");
     int asked = (graph != NULL) + cli_has(args, "--node") + cli_has(args, "--nodes") +
-                (providers != NULL);
+                (providers != NULL) + text;
     if (args->count > 1 || asked > 1) {
-        return cli_usage(args, asked > 1 ? "one of --graph, --node, --nodes and --providers was "
-                                           "expected"
+        return cli_usage(args, asked > 1 ? "one of --graph, --node, --nodes, --text and "
+                                           "--providers was expected"
                                          : "one model file was expected");
     }
     if (providers && cli_has(args, "--provider")) {
@@ -246,7 +249,16 @@ static int run(cli_args *args)
         return cli_usage(args, args->json ? "--graph writes dot, not JSON"
                                           : "--graph: dot was expected");
     }
+    if (text ? args->json : cli_has(args, "--inline")) {
+        return cli_usage(args, text ? "--text writes ONNX text, not JSON"
+                                    : "--inline means nothing without --text");
+    }
     int code = cli_load(args, &in.model);
+    if (code == EXIT_YES && text) {
+        code = inspect_source(args, in.model);
+        nori_model_free(in.model);
+        return code;
+    }
     if (code == EXIT_YES && providers) {
         code = cli_inspect_providers(args, in.model, providers);
         nori_model_free(in.model);
@@ -278,4 +290,5 @@ const cli_verb cli_inspect = {
     "  nori inspect model.onnx --dim batch=8\n"
     "  nori inspect model.onnx --node Conv_0\n"
     "  nori inspect model.onnx --providers ort:cuda,cpu\n"
+    "  nori inspect model.onnx --text > model.txt\n"
     "  nori inspect model.onnx --graph dot | dot -Tsvg > graph.svg\n"};

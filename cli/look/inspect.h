@@ -59,4 +59,7 @@ const nori_cost *inspect_cost(const inspect *in, const nori_node *node);
 /* inspect_dot.c: the graph for Graphviz. 0 or an exit code. */
 int inspect_dot(const inspect *in);
 
+/* inspect_source.c: --text; the exit code. */
+int inspect_source(const cli_args *args, const nori_model *model);
+
 #endif

@@ -6,5 +6,6 @@ nori_cli_sources(
     inspect_dot.c
     inspect_node.c
     inspect_providers.c
+    inspect_source.c
     inspect_summary.c
 )

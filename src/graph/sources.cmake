@@ -10,6 +10,12 @@ nori_sources(
     reads.c
     tensor.c
     tensor_pb.c
+    text_lex.c
+    text_read.c
+    text_read_value.c
+    text_words.c
+    text_write.c
+    text_write_value.c
     to_pb.c
     to_pb_subset.c
     to_pb_item.c

@@ -288,6 +288,23 @@ nori_status nori__model_from_ir(const nori_model *from, const nori__ir *ir, nori
     return s;
 }
 
+nori_status nori__model_from_bytes(nori_env *env, nori__text *bytes, const char *base_dir,
+                                   const nori_load_options *options, nori_model **model,
+                                   nori_error *err)
+{
+    loading l = {.options = *options, .err = err};
+    *model = NULL;
+    NORI__TRY(new_source(&l, env, ""));
+    nori__text *made = &l.source->made;
+    *made = *bytes;
+    nori__text_init(bytes, made->allocator);
+    nori_status s = load_bytes(&l, made->data, made->size, base_dir, model);
+    if (s != NORI_OK) {
+        nori__source_release(l.source);
+    }
+    return s;
+}
+
 nori_status nori_model_save(const nori_model *model, const char *path, nori_error *err)
 {
     const nori_allocator *a = model->source->allocator;

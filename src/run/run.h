@@ -44,6 +44,10 @@ const nori__ir *nori__model_ir(const nori_model *model);
 /* A model of its own from an edited graph, in the environment of the model it came from. */
 nori_status nori__model_from_ir(const nori_model *from, const nori__ir *ir, nori_model **model,
                                 nori_error *err);
+/* A model from bytes that a tool made, which it takes. base_dir: as nori_model_load_memory has it. */
+nori_status nori__model_from_bytes(nori_env *env, nori__text *bytes, const char *base_dir,
+                                   const nori_load_options *options, nori_model **model,
+                                   nori_error *err);
 /* Fills an array of value descriptions for a graph's inputs or outputs; memory from arena. */
 nori_status nori__describe_values(nori__arena *arena, nori__value *const *values, size_t count,
                                   nori_value_info **out, nori_error *err);

@@ -5,6 +5,7 @@ nori_sources(
     frame_step.c
     meter.c
     model.c
+    model_text.c
     parts.c
     session.c
     session_info.c

@@ -3,6 +3,8 @@ nori_sources(
     group_write.c
     npy.c
     npz.c
+    safetensors.c
     tensor_file.c
+    weights_file.c
     zip.c
 )
