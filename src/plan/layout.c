@@ -1,11 +1,10 @@
 /* layout.c: the shape-dependent part of a plan: walks the steps with concrete shapes, computes at
  * once what depends on shapes alone, lets outputs share their inputs' memory where that is legal,
  * and leaves what depends on data to the run ("late"). */
-#include "plan/plan.h"
+#include "plan/places.h"
 
 /* Results up to this size are computed while laying out, when all inputs are known. */
 #define KNOWN_BYTES 16384u
-#define NO_GROUP UINT32_MAX
 
 typedef struct layouter {
     const nori__plan *plan;
@@ -14,11 +13,11 @@ typedef struct layouter {
     nori__arena *scratch; /* gone when the layout is done */
     const nori_tensor **seen; /* per slot: type and shape, NULL while unknown */
     bool *content;            /* per slot: seen's bytes are valid too */
-    uint32_t *group;          /* per slot: index into lives */
-    nori__life *lives;
-    uint32_t n_lives;
+    uint32_t *group;          /* per slot: of groups */
+    nori__groups groups;
+    size_t *at;               /* scratch: offsets of pieces */
     nori__shape *shapes; /* scratch for inference */
-    const nori_tensor **in;
+    const nori_tensor **in, **parts;
     nori_tensor **out;
     nori_error *err;
 } layouter;
@@ -52,19 +51,12 @@ static bool fully_known(const nori__shape *s)
     return true;
 }
 
-static uint32_t new_life(layouter *w, uint32_t first, uint32_t last, size_t bytes)
-{
-    /* One life a slot and one a step at most: the array was made for that. */
-    w->lives[w->n_lives] = (nori__life){.first = first, .last = last, .bytes = bytes};
-    return w->n_lives++;
-}
-
 static void join(layouter *w, uint32_t slot, uint32_t group)
 {
     w->group[slot] = group;
     uint32_t last = w->plan->slots[slot].last_step;
-    if (last != NORI__NO_SLOT && last > w->lives[group].last) {
-        w->lives[group].last = last;
+    if (last != NORI__NO_SLOT) {
+        nori__group_used(&w->groups, group, last);
     }
 }
 
@@ -107,25 +99,27 @@ static bool try_view(layouter *w, uint32_t s, const nori__step *step)
     return true;
 }
 
-/* The group output 0 may take over, or NO_GROUP. All members of it must die here, and no other
- * input may look at the same bytes in another order. */
+/* The group output 0 may take over, or NORI__NO_GROUP. All that shares bytes with it must die here,
+ * and no other input may look at the same bytes in another order. */
 static uint32_t inplace_group(layouter *w, uint32_t s, const nori__step *step)
 {
     if (!(step->node->op && (step->node->op->flags & NORI__OP_INPLACE))) {
-        return NO_GROUP;
+        return NORI__NO_GROUP;
     }
     const nori_tensor *out = w->seen[step->out[0]];
     for (uint32_t i = 0; i < step->n_in; i++) {
         uint32_t in = step->in[i];
         if (in == NORI__NO_SLOT || w->l->places[in].how != NORI__PLACE_BLOCK ||
-            !same_size(w->seen[in], out) || w->lives[w->group[in]].last != s) {
+            !same_size(w->seen[in], out) || nori__group_last(&w->groups, w->group[in]) != s) {
             continue;
         }
         bool clash = false;
         for (uint32_t j = 0; j < step->n_in; j++) {
             uint32_t other = step->in[j];
             if (other != NORI__NO_SLOT && other != in &&
-                w->l->places[other].how == NORI__PLACE_BLOCK && w->group[other] == w->group[in]) {
+                w->l->places[other].how == NORI__PLACE_BLOCK &&
+                nori__group_whole(&w->groups, w->group[other]) ==
+                    nori__group_whole(&w->groups, w->group[in])) {
                 clash = true;
             }
         }
@@ -133,7 +127,35 @@ static uint32_t inplace_group(layouter *w, uint32_t s, const nori__step *step)
             return w->group[in];
         }
     }
-    return NO_GROUP;
+    return NORI__NO_GROUP;
+}
+
+/* A Concat's inputs move into its output, a Split's outputs into its input. */
+static void place_pieces(layouter *w, const nori__step *step)
+{
+    bool join_all = step->n_out == 1;
+    const uint32_t *parts = join_all ? step->in : step->out;
+    uint32_t count = join_all ? step->n_in : step->n_out, whole = join_all ? step->out[0] : step->in[0];
+    if (step->n_in < 1 || whole == NORI__NO_SLOT || w->l->places[whole].how != NORI__PLACE_BLOCK) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        w->parts[i] = parts[i] == NORI__NO_SLOT ? NULL : w->seen[parts[i]];
+    }
+    if (!nori__pieces_of(step, join_all, w->seen[whole], w->parts, count, w->at)) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (w->at[i] == SIZE_MAX || w->l->places[parts[i]].how != NORI__PLACE_BLOCK) {
+            continue;
+        }
+        uint32_t group = w->group[parts[i]];
+        if (nori__group_whole(&w->groups, group) == group && /* not yet another one's piece */
+            group != nori__group_whole(&w->groups, w->group[whole]) &&
+            w->groups.items[group].life.bytes == w->l->places[parts[i]].bytes) {
+            nori__group_put(&w->groups, group, w->group[whole], w->at[i]);
+        }
+    }
 }
 
 static void place_outputs(layouter *w, uint32_t s, const nori__step *step)
@@ -152,12 +174,13 @@ static void place_outputs(layouter *w, uint32_t s, const nori__step *step)
             continue;
         }
         place->how = NORI__PLACE_BLOCK;
-        uint32_t group = i == 0 ? inplace_group(w, s, step) : NO_GROUP;
-        if (group == NO_GROUP) {
-            group = new_life(w, s, s, place->bytes);
+        uint32_t group = i == 0 ? inplace_group(w, s, step) : NORI__NO_GROUP;
+        if (group == NORI__NO_GROUP) {
+            group = nori__group_new(&w->groups, s, s, place->bytes);
         }
         join(w, slot, group);
     }
+    place_pieces(w, step);
 }
 
 /* Runs a step whose inputs are all known and whose results are small. */
@@ -291,7 +314,7 @@ static nori_status lay_step(layouter *w, uint32_t s)
                           .threads = w->plan->threads, .err = w->err};
         w->l->work_size[s] = step->kernel->workspace(step->state, &call);
         if (w->l->work_size[s] > 0) {
-            w->l->work_offset[s] = new_life(w, s, s, w->l->work_size[s]);
+            w->l->work_offset[s] = nori__group_new(&w->groups, s, s, w->l->work_size[s]);
         }
     }
     return NORI_OK;
@@ -309,7 +332,7 @@ static nori_status lay_all(layouter *w, uint64_t memory_cap)
             return status;
         }
     }
-    NORI__TRY(nori__assign_offsets(w->a, w->lives, w->n_lives, &w->l->block_bytes, w->err));
+    NORI__TRY(nori__groups_place(w->a, &w->groups, &w->l->block_bytes, w->err));
     if (memory_cap && w->l->block_bytes > memory_cap) {
         nori_status status = nori__fail(
             w->err, NORI_ERROR_LIMIT, "activations need %zu bytes, the limit is %llu",
@@ -319,12 +342,12 @@ static nori_status lay_all(layouter *w, uint64_t memory_cap)
     }
     for (uint32_t i = 0; i < plan->n_slots; i++) {
         if (w->l->places[i].how == NORI__PLACE_BLOCK) {
-            w->l->places[i].offset = w->lives[w->group[i]].offset;
+            w->l->places[i].offset = w->groups.items[w->group[i]].life.offset;
         }
     }
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         if (w->l->work_size[s] > 0) {
-            w->l->work_offset[s] = w->lives[w->l->work_offset[s]].offset;
+            w->l->work_offset[s] = w->groups.items[w->l->work_offset[s]].life.offset;
         }
     }
     return NORI_OK;
@@ -354,13 +377,17 @@ nori_status nori__layout_build(const nori__plan *plan, const nori_allocator *a,
     w.seen = nori__arena_array(&scratch, slots, sizeof(*w.seen));
     w.content = nori__arena_array(&scratch, slots, sizeof(*w.content));
     w.group = nori__arena_array(&scratch, slots, sizeof(*w.group));
-    w.lives = nori__arena_array(&scratch, slots + steps, sizeof(*w.lives));
+    /* A group a slot and one a step at most. */
+    w.groups.items = nori__arena_array(&scratch, slots + steps, sizeof(*w.groups.items));
+    size_t most = most_in > most_out ? most_in : most_out;
+    w.at = nori__arena_array(&scratch, most + 1, sizeof(*w.at));
+    w.parts = nori__arena_array(&scratch, most + 1, sizeof(*w.parts));
     w.shapes = nori__arena_array(&scratch, (size_t)most_in + most_out + 1, sizeof(*w.shapes));
     w.in = nori__arena_array(&scratch, (size_t)most_in + 1, sizeof(*w.in));
     w.out = nori__arena_array(&scratch, (size_t)most_out + 1, sizeof(*w.out));
     nori_status status = NORI_OK;
     if (!layout->places || !layout->step_kind || !layout->work_offset || !layout->work_size ||
-        !w.seen || !w.content || !w.group || !w.lives || !w.shapes || !w.in || !w.out) {
+        !w.seen || !w.content || !w.group || !w.groups.items || !w.at || !w.parts || !w.shapes || !w.in || !w.out) {
         status = nori__no_memory(err);
     } else {
         for (uint32_t i = 0; i < plan->n_slots; i++) {

@@ -133,7 +133,8 @@ typedef struct nori__life {
     size_t bytes;
     size_t offset; /* result, multiple of 64 */
 } nori__life;
-/* Best fit over a free list in order of first (the items come sorted by it). */
+/* Best fit over a free list in order of first (the items come sorted by it). places.c decides what
+ * shares an item. */
 nori_status nori__assign_offsets(const nori_allocator *a, nori__life *items, size_t count,
                                  size_t *block_bytes, nori_error *err);
 

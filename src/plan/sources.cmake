@@ -9,5 +9,6 @@ nori_sources(
     partition.c
     partition_groups.c
     partition_report.c
+    places.c
     plan.c
 )
