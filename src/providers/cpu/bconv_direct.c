@@ -43,16 +43,12 @@ bool nori__bconv_direct_plan(nori__bconv_run *r, int threads)
     size_t span_bytes = s->weights_bytes > MANY_WEIGHTS ? LARGE_SPAN_BYTES : SPAN_BYTES;
     size_t most = at_least(span_bytes / (line * r->x_blocks * c * sizeof(float)),
                            r->flat ? 4 * tile : 1);
-    /* A plane a little larger than that is left whole; with threads there are units for all. */
-    r->spans = lines < most + most / 2 ? 1 : nori__div_up(lines, most);
-    if (threads > 1 && r->batch * r->spans < 3 * (size_t)threads &&
-        g->out[0] * g->out[1] >= 16 * tile * (size_t)threads) {
-        r->spans = nori__div_up(3 * (size_t)threads, r->batch);
-    }
-    r->span = nori__div_up(lines, r->spans < lines ? r->spans : lines);
-    r->span = r->flat ? nori__div_up(r->span, tile) * tile : r->span;
-    r->spans = nori__div_up(lines, r->span);
-    nori__bconv_share(r, s->pairs * s->group, threads);
+    size_t pixels = r->flat ? 1 : g->out[1], in = line * r->x_blocks * c; /* floats of a line */
+    nori__bconv_cut_up how = {
+        .lines = lines, .most = most, .quantum = r->flat ? tile : 1, .pairs = s->pairs * s->group,
+        .cost = {.pair = (double)(pixels * s->lanes), .weights = (double)(s->lanes * s->block) / 2,
+                 .line = (double)in / (r->copied ? 4 : 16)}};
+    nori__bconv_split(r, &how, threads);
     r->offset_bytes = s->terms * sizeof(int64_t);
     if (r->gathered) {
         r->copy_width = g->out[1];

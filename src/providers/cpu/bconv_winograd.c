@@ -12,6 +12,7 @@
 
 /* Bytes of transformed input a unit keeps: it stays in the second cache. */
 #define V_BYTES (512 * 1024)
+#define TRANSFORM 150.0 /* cycles of a tile and block, in or out */
 
 /* ---- weights ---- */
 
@@ -91,13 +92,12 @@ bool nori__bconv_winograd_plan(nori__bconv_run *r, int threads)
     size_t tiles = nori__div_up(r->g.out[0], 4) * nori__div_up(r->g.out[1], 4);
     size_t most = V_BYTES / (36 * r->x_blocks * c * sizeof(float)) / tile * tile;
     most = most > tile ? most : tile;
-    r->spans = tiles < most + most / 2 ? 1 : nori__div_up(tiles, most);
-    if (threads > 1 && r->batch * r->spans < 2 * (size_t)threads && tiles >= 8 * tile) {
-        r->spans = nori__div_up(2 * (size_t)threads, r->batch);
-    }
-    r->span = nori__div_up(tiles, r->spans);
-    r->spans = nori__div_up(tiles, r->span);
-    nori__bconv_share(r, r->s->pairs, threads);
+    nori__bconv_cut_up how = {
+        .lines = tiles, .most = most, .quantum = tiles > 2 * tile ? tile : 1, .pairs = r->s->pairs,
+        .cost = {.pair = 36 * (double)r->s->lanes + 2 * TRANSFORM,
+                 .weights = 36 * (double)(r->s->lanes * c) / 2,
+                 .line = (double)r->x_blocks * TRANSFORM}};
+    nori__bconv_split(r, &how, threads);
     r->offset_bytes = r->s->terms * sizeof(int64_t);
     return nori__mul_size((v_step(r) + m_step(r)) * 36, sizeof(float), &r->thread_bytes);
 }

@@ -142,8 +142,19 @@ static inline void nori__bconv_unit(const nori__bconv_run *r, int64_t u, size_t 
     *span = unit / r->shares % r->spans;
     *image = unit / r->shares / r->spans;
 }
-/* Cuts pairs into shares so that every thread has work; sets share and shares. */
-void nori__bconv_share(nori__bconv_run *r, size_t pairs, int threads);
+/* What units cost, in cycles, roughly: sums of a line (pixel, row, tile) by a pair; what each line
+ * costs a unit besides (copies, transforms); what a pair's weights cost a unit to come by. */
+typedef struct nori__bconv_cost {
+    double pair, line, weights;
+} nori__bconv_cost;
+typedef struct nori__bconv_cut_up {
+    size_t lines, pairs;
+    size_t most;    /* lines whose data stay in the cache */
+    size_t quantum; /* spans are multiples of it */
+    nori__bconv_cost cost;
+} nori__bconv_cut_up;
+/* Sets span, spans, share and shares (bconv_split.c). */
+void nori__bconv_split(nori__bconv_run *r, const nori__bconv_cut_up *how, int threads);
 /* pixels of a line by blocks, in tiles of about equal size. x, y: of the line's first pixel, and so
  * is finish->add. first: of the lines that use these weights. */
 void nori__bconv_line(const nori__bconv_chunk *c, size_t pixels, size_t blocks,

@@ -244,15 +244,6 @@ static nori_status bconv_prepare(const nori__node *node, const nori_allocator *a
 
 /* ---- one run ---- */
 
-void nori__bconv_share(nori__bconv_run *r, size_t pairs, int threads)
-{
-    size_t units = r->batch * r->spans, wanted = 2 * (size_t)threads;
-    r->shares = threads > 1 && units < wanted ? nori__div_up(wanted, units) : 1;
-    r->shares = r->shares < pairs ? r->shares : pairs;
-    r->share = nori__div_up(pairs, r->shares);
-    r->shares = nori__div_up(pairs, r->share);
-}
-
 void nori__bconv_line(const nori__bconv_chunk *c, size_t pixels, size_t blocks,
                       const int64_t *offset, const float *x, size_t step, const float *w,
                       bool first, float *y, size_t y_block, const nori__block_finish *finish)

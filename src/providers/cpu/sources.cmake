@@ -1,6 +1,7 @@
 nori_sources(
     bconv_depthwise.c
     bconv_direct.c
+    bconv_split.c
     bconv_winograd.c
     blocked_conv.c
     blocked_ops.c
