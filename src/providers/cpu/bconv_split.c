@@ -7,6 +7,7 @@
 #include "providers/cpu/blocked.h"
 
 #define UNIT_CYCLES 400.0 /* taking a unit, and what its first touches wait for */
+#define LATE 0.05
 #define MOST_TRIES 16
 
 typedef struct cutting {
@@ -36,7 +37,8 @@ static double ends(const cutting *c, size_t span, size_t share)
                    images * (double)spans * c->all * k->weights;
     double turns = (double)(size_t)((units + c->threads - 1) / c->threads) * largest;
     double mixed = largest + (total - largest) / c->threads; /* no list of jobs takes longer */
-    return turns < mixed ? turns : mixed;
+    /* Threads are late, or lose their CPU: with smaller units the others take over more. */
+    return (turns < mixed ? turns : mixed) + largest * LATE;
 }
 
 void nori__bconv_split(nori__bconv_run *r, const nori__bconv_cut_up *how, int threads)

@@ -4,9 +4,9 @@
  * The order of each output's sums depends on the layer alone: not on threads, spans or tiles. */
 #include "providers/cpu/blocked.h"
 
-/* Multiply-adds that are worth a thread's waking, some microseconds; and those of a unit. */
-#define THREAD_WORK (256 * 1024)
-#define UNIT_WORK (32 * 1024)
+/* Cycles that are worth another thread's part, and those of a unit. A hand-over costs about 1000. */
+#define THREAD_CYCLES 4000.0
+#define UNIT_CYCLES 1000.0
 
 /* Bytes of a pair's weights that stay in the first cache while pixels go by. */
 #define CHUNK_BYTES (24 * 1024)
@@ -309,14 +309,17 @@ static bool bconv_plan(const nori__bconv *s, const nori_call *call, nori__bconv_
         *bytes = 0;
         return true;
     }
-    size_t each = s->how == NORI__BCONV_DEPTHWISE ? s->kernel[0] * s->kernel[1] : s->lanes;
-    double work = (double)y->count * (double)each;
-    threads = work < (double)threads * THREAD_WORK ? (int)(work / THREAD_WORK) + 1 : threads;
+    bool deep = s->how == NORI__BCONV_DEPTHWISE;
+    size_t each = deep ? s->kernel[0] * s->kernel[1] : s->lanes;
+    /* Two vectors of products a cycle, one where each has a load; weights come from far. */
+    double work = (double)y->count * (double)each / (double)(s->block * (deep ? 1 : 2)) +
+                  (double)s->weights_bytes / 8;
+    threads = work < (double)threads * THREAD_CYCLES ? (int)(work / THREAD_CYCLES) + 1 : threads;
     r->threads = threads;
     bool ok = s->how == NORI__BCONV_WINOGRAD    ? nori__bconv_winograd_plan(r, threads)
               : s->how == NORI__BCONV_DEPTHWISE ? nori__bconv_depthwise_plan(r, threads)
                                                 : nori__bconv_direct_plan(r, threads);
-    r->grain = (int64_t)(UNIT_WORK / (work / (double)(r->batch * r->spans * r->shares) + 1)) + 1;
+    r->grain = (int64_t)(UNIT_CYCLES / (work / (double)(r->batch * r->spans * r->shares) + 1)) + 1;
     r->offset_bytes = nori__cpu_round(r->offset_bytes);
     r->thread_bytes = nori__cpu_round(r->thread_bytes);
     return ok && nori__mul_size(r->thread_bytes, (size_t)threads, bytes) &&
