@@ -387,7 +387,8 @@ nori_status nori__layout_build(const nori__plan *plan, const nori_allocator *a,
     w.out = nori__arena_array(&scratch, (size_t)most_out + 1, sizeof(*w.out));
     nori_status status = NORI_OK;
     if (!layout->places || !layout->step_kind || !layout->work_offset || !layout->work_size ||
-        !w.seen || !w.content || !w.group || !w.groups.items || !w.at || !w.parts || !w.shapes || !w.in || !w.out) {
+        !w.seen || !w.content || !w.group || !w.groups.items ||
+        !w.at || !w.parts || !w.shapes || !w.in || !w.out) {
         status = nori__no_memory(err);
     } else {
         for (uint32_t i = 0; i < plan->n_slots; i++) {
