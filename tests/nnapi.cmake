@@ -3,6 +3,8 @@
 foreach(kind double lacking)
     add_library(nnapi_${kind} MODULE
         nnapi_double.c
+        nnapi_double_bytes.c
+        nnapi_double_moves.c
         nnapi_double_rules.c
         nnapi_double_windows.c
     )
@@ -14,19 +16,25 @@ endforeach()
 target_compile_definitions(nnapi_lacking PRIVATE LACKING)
 nori_test(nnapi_double fast
     nnapi_double.c
+    nnapi_double_bytes.c
+    nnapi_double_moves.c
     nnapi_double_rules.c
     nnapi_double_windows.c
     test_nnapi_double.c
+    nnapi_double_bytes.c
+    nnapi_double_moves.c
 )
 target_compile_options(test_nnapi_double PRIVATE -Wno-missing-prototypes)
 target_link_libraries(test_nnapi_double PRIVATE m)
-nori_test(nnapi fast test_nnapi.c)
-add_dependencies(test_nnapi nnapi_double nnapi_lacking)
-target_link_libraries(test_nnapi PRIVATE m ${CMAKE_DL_LIBS})
-target_compile_definitions(test_nnapi PRIVATE
-    NNAPI_DOUBLE="$<TARGET_FILE:nnapi_double>"
-    NNAPI_LACKING="$<TARGET_FILE:nnapi_lacking>"
-)
+foreach(name nnapi nnapi_bytes)
+    nori_test(${name} fast test_${name}.c)
+    add_dependencies(test_${name} nnapi_double nnapi_lacking)
+    target_link_libraries(test_${name} PRIVATE m ${CMAKE_DL_LIBS})
+    target_compile_definitions(test_${name} PRIVATE
+        NNAPI_DOUBLE="$<TARGET_FILE:nnapi_double>"
+        NNAPI_LACKING="$<TARGET_FILE:nnapi_lacking>"
+    )
+endforeach()
 if(Python3_FOUND)
     # hand_history_lstm: its data has another rank than the input it is for
     add_test(NAME models_nnapi COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/run_nnapi.py

@@ -31,7 +31,7 @@ typedef struct event {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int faults, live, computed;
-static char last[256], token_text[65];
+static char last[256], token_text[65], made[4096];
 
 /* ---- what tests ask ---- */
 
@@ -53,6 +53,12 @@ int nnapi_double_live(void)
 int nnapi_double_computed(void)
 {
     return computed;
+}
+
+/* Operations of the last model, in order: "QUANTIZE CONV_2D* "; a star: on bytes. */
+const char *nnapi_double_made(void)
+{
+    return made;
 }
 
 const char *nnapi_double_token(void)
@@ -154,6 +160,7 @@ int ANeuralNetworksModel_create(model **m)
 {
     MAY_REFUSE("ANeuralNetworksModel_create");
     *m = calloc(1, sizeof(**m));
+    made[0] = 0;
     count(&live, *m != NULL);
     return *m ? OK : OUT_OF_MEMORY;
 }
@@ -170,6 +177,7 @@ void ANeuralNetworksModel_free(model *m)
         if (m->operands[i].kept) {
             free((void *)(uintptr_t)m->operands[i].value);
         }
+        free((void *)(uintptr_t)m->operands[i].channels.scales);
     }
     for (uint32_t i = 0; i < m->n_operations; i++) {
         free(m->operations[i].in);
@@ -189,27 +197,55 @@ int ANeuralNetworksModel_addOperand(model *m, const operand_type *t)
     NEED(m && t, UNEXPECTED_NULL, "addOperand: NULL");
     NEED(!m->finished, BAD_STATE, "addOperand: the model is finished");
     bool scalar = t->type == FLOAT32 || t->type == INT32 || t->type == BOOL;
-    NEED(scalar || t->type == TENSOR_FLOAT32 || t->type == TENSOR_INT32, BAD_DATA,
+    bool bytes = t->type == TENSOR_UINT8 || t->type == TENSOR_INT8 || t->type == TENSOR_CHANNELS;
+    NEED(scalar || bytes || t->type == TENSOR_FLOAT32 || t->type == TENSOR_INT32, BAD_DATA,
          "addOperand: type %d is none that is known here", t->type);
     NEED(t->type != BOOL || nnapi_double_level() >= 29, BAD_DATA, "addOperand: BOOL is of level 29");
     NEED(!scalar || t->rank == 0, BAD_DATA, "addOperand: a scalar of rank %u", t->rank);
     NEED(scalar || (t->rank > 0 && t->rank <= MAX_RANK && t->dims), BAD_DATA,
          "addOperand: a tensor of rank %u", t->rank);
-    NEED(t->scale == 0 && t->zero_point == 0, BAD_DATA, "addOperand: scale or zero point of type %d",
-         t->type);
-    operand o = {.type = t->type, .rank = t->rank, .count = 1, .writer = NONE};
+    operand o = {.type = t->type, .rank = t->rank, .count = 1, .writer = NONE, .scale = t->scale,
+                 .zero = t->zero_point};
+    const char *broken = nnapi_double_quantized(&o);
+    NEED(!broken, BAD_DATA, "addOperand: %s (type %d)", broken, t->type);
     for (uint32_t d = 0; d < t->rank; d++) {
         NEED(t->dims[d] > 0, BAD_DATA, "addOperand: dimension %u is unknown", d);
         o.dims[d] = t->dims[d];
         o.count *= t->dims[d];
     }
-    o.bytes = o.count * (t->type == BOOL ? 1 : 4);
+    o.bytes = o.count * (t->type == BOOL || bytes ? 1 : 4);
     operand *more = realloc(m->operands, (m->n_operands + 1) * sizeof(*more));
     if (!more) {
         return OUT_OF_MEMORY;
     }
     m->operands = more;
     m->operands[m->n_operands++] = o;
+    return OK;
+}
+
+int ANeuralNetworksModel_setOperandSymmPerChannelQuantParams(model *m, int32_t index,
+                                                             const channel_type *c)
+{
+    NEED(m && c && c->scales, UNEXPECTED_NULL, "SymmPerChannelQuantParams: NULL");
+    NEED(nnapi_double_level() >= 29, BAD_DATA, "SymmPerChannelQuantParams: it is of level 29");
+    NEED(!m->finished, BAD_STATE, "SymmPerChannelQuantParams: the model is finished");
+    NEED(index >= 0 && (uint32_t)index < m->n_operands, BAD_DATA,
+         "SymmPerChannelQuantParams: no operand %d", index);
+    operand *o = &m->operands[index];
+    NEED(o->type == TENSOR_CHANNELS, BAD_DATA, "SymmPerChannelQuantParams: operand %d has one scale",
+         index);
+    NEED(c->dim < o->rank && c->count == o->dims[c->dim], BAD_DATA,
+         "SymmPerChannelQuantParams: %u scales do not fit dimension %u", c->count, c->dim);
+    for (uint32_t i = 0; i < c->count; i++) {
+        NEED(c->scales[i] > 0, BAD_DATA, "SymmPerChannelQuantParams: scale %u is not above 0", i);
+    }
+    float *copy = malloc(c->count * sizeof(*copy));
+    if (!copy) {
+        return OUT_OF_MEMORY;
+    }
+    memcpy(copy, c->scales, c->count * sizeof(*copy));
+    free((void *)(uintptr_t)o->channels.scales);
+    o->channels = (channel_type){c->dim, c->count, copy};
     return OK;
 }
 
@@ -279,16 +315,20 @@ int ANeuralNetworksModel_addOperation(model *m, int32_t code, uint32_t n_in, con
     m->operations[m->n_operations++] = o;
     const char *broken = nnapi_double_inputs(m, &o);
     NEED(!broken, BAD_DATA, "%s: %s", o.rule->name, broken);
-    operand want = {.type = TENSOR_FLOAT32};
+    operand want = {.type = arg(m, &o, 0)->type};
     broken = o.rule->shape(m, &o, &want);
     NEED(!broken, BAD_DATA, "%s: %s", o.rule->name, broken);
-    bool same = y->type == TENSOR_FLOAT32 && y->rank == want.rank;
+    bool same = y->type == want.type && y->rank == want.rank;
     for (uint32_t d = 0; same && d < want.rank; d++) {
         same = y->dims[d] == want.dims[d];
     }
     NEED(same, BAD_DATA, "%s: its output has another type or shape than follows from its inputs",
          o.rule->name);
+    broken = nnapi_double_meaning(m, &o);
+    NEED(!broken, BAD_DATA, "%s: %s", o.rule->name, broken);
     y->writer = (int)m->n_operations - 1;
+    size_t used = strlen(made);
+    snprintf(made + used, sizeof(made) - used, "%s%s ", o.rule->name, is_bytes(arg(m, &o, 0)) ? "*" : "");
     return OK;
 }
 
@@ -558,8 +598,13 @@ static int compute(execution *e)
         result = OUT_OF_MEMORY;
     }
     for (uint32_t k = 0; k < m->n_operations && result == OK; k++) {
-        job j = {m, &m->operations[m->order[k]], data};
-        j.o->rule->run(&j);
+        job j = {m, &m->operations[m->order[k]], data, NULL};
+        if (nnapi_double_unpack(&j)) {
+            j.o->rule->run(&j);
+        } else {
+            result = OUT_OF_MEMORY;
+        }
+        nnapi_double_release(&j);
     }
     for (uint32_t i = 0; data && i < m->n_operands; i++) {
         const operand *o = &m->operands[i];

@@ -1,4 +1,4 @@
-/* nnapi_double_rules.c: operations of NNAPI but those with windows: what they take, what comes out. */
+/* nnapi_double_rules.c: what operations of NNAPI take, by signature; arithmetic without windows. */
 #include "nnapi_double.h"
 
 #include <math.h>
@@ -14,6 +14,11 @@ const rule *nnapi_double_rule(int32_t code)
             return r;
         }
     }
+    for (const rule *r = nnapi_double_moves; r->name; r++) {
+        if (r->code == code) {
+            return r;
+        }
+    }
     for (const rule *r = nnapi_double_others; r->name; r++) {
         if (r->code == code) {
             return r;
@@ -22,18 +27,36 @@ const rule *nnapi_double_rule(int32_t code)
     return NULL;
 }
 
-static const char *one_input(const operand *x, char want)
+static const char *one_input(const model *m, const operation *o, uint32_t i, char want)
 {
     static const struct {
         char letter;
         int32_t type;
-    } types[] = {{'T', TENSOR_FLOAT32}, {'I', TENSOR_INT32}, {'i', INT32}, {'f', FLOAT32}, {'b', BOOL}};
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (types[i].letter == want) {
-            if (x->type != types[i].type) {
-                return "an input has another type";
-            }
-            return want == 'T' || x->value ? NULL : "a parameter is not constant";
+    } types[] = {{'I', TENSOR_INT32}, {'i', INT32}, {'f', FLOAT32}, {'b', BOOL}};
+    const operand *x = arg(m, o, i), *first = arg(m, o, 0);
+    int64_t level = nnapi_double_level();
+    bool bytes = o->rule->bytes && level >= (x->type == TENSOR_INT8 ? 30 : o->rule->bytes);
+    switch (want) {
+    case 'T':
+        return x->type != first->type || !(x->type == TENSOR_FLOAT32 || (bytes && is_bytes(x)))
+                   ? "an input has another type"
+                   : NULL;
+    case 'F':
+        return x->type == TENSOR_CHANNELS ? (is_bytes(first) && level >= 29 ? NULL : "scales a channel")
+                                          : one_input(m, o, i, 'T');
+    case 'B':
+        return x->type != (is_bytes(first) ? TENSOR_INT32 : TENSOR_FLOAT32) ? "an input has another type"
+                                                                           : NULL;
+    case 'Q':
+        return bytes && is_bytes(x) ? NULL : "an input has another type";
+    default:
+        break;
+    }
+    for (size_t k = 0; k < sizeof(types) / sizeof(types[0]); k++) {
+        if (types[k].letter == want) {
+            return x->type != types[k].type ? "an input has another type"
+                   : x->value               ? NULL
+                                            : "a parameter is not constant";
         }
     }
     return "a signature of the double is wrong";
@@ -61,7 +84,7 @@ const char *nnapi_double_inputs(const model *m, const operation *o)
         if (o->in[i] >= m->n_operands) {
             return "an input that is no operand";
         }
-        const char *broken = one_input(&m->operands[o->in[i]], *s);
+        const char *broken = one_input(m, o, i, *s);
         if (broken) {
             return broken;
         }
@@ -69,7 +92,7 @@ const char *nnapi_double_inputs(const model *m, const operation *o)
         if (s[1] == '+') { /* as many as leave room for the rest */
             uint32_t rest = (uint32_t)strlen(s + 2);
             for (; i + rest < o->n_in; i++) {
-                broken = one_input(&m->operands[o->in[i]], *s);
+                broken = one_input(m, o, i, *s);
                 if (broken) {
                     return broken;
                 }
@@ -99,30 +122,12 @@ const int32_t *arg_ints(const model *m, const operation *o, uint32_t i)
     return arg(m, o, i)->value;
 }
 
-const float *in_data(const job *j, uint32_t i)
-{
-    return j->data[j->o->in[i]];
-}
-
-float *out_data(const job *j)
-{
-    return j->data[j->o->out];
-}
-
 const char *like_first(const model *m, const operation *o, operand *out)
 {
     const operand *x = arg(m, o, 0);
     out->rank = x->rank;
     memcpy(out->dims, x->dims, sizeof(x->dims));
     return x->rank <= 4 ? NULL : "more than four dimensions";
-}
-
-float fused(int32_t code, double v)
-{
-    return (float)(code == 1   ? fmax(v, 0)
-                   : code == 2 ? fmin(fmax(v, -1), 1)
-                   : code == 3 ? fmin(fmax(v, 0), 6)
-                               : v);
 }
 
 /* Dense strides; 0 along dimensions of 1, lined up at the end of rank. */
@@ -138,13 +143,7 @@ static void spread(const operand *x, uint32_t rank, size_t *strides)
     }
 }
 
-/* Calls for each element of out: positions in two inputs. */
-typedef struct walk {
-    uint32_t rank, at[MAX_RANK];
-    size_t a[MAX_RANK], b[MAX_RANK];
-} walk;
-
-static void next(walk *w, const operand *y, size_t *a, size_t *b)
+void walk_on(walk *w, const operand *y, size_t *a, size_t *b)
 {
     for (uint32_t d = w->rank; d-- > 0;) {
         *a += w->a[d];
@@ -156,11 +155,6 @@ static void next(walk *w, const operand *y, size_t *a, size_t *b)
         *b -= w->b[d] * y->dims[d];
         w->at[d] = 0;
     }
-}
-
-static const operand *out_of(const job *j)
-{
-    return &j->m->operands[j->o->out];
 }
 
 /* ---- element by element ---- */
@@ -206,19 +200,20 @@ static void run_binary(const job *j)
     spread(arg(j->m, j->o, 0), y->rank, w.a);
     spread(arg(j->m, j->o, 1), y->rank, w.b);
     for (size_t n = 0; n < y->count; n++) {
-        out_data(j)[n] = fused(activation, both(j->o->rule->code, (double)a[i], (double)b[k]));
-        next(&w, y, &i, &k);
+        double v = both(j->o->rule->code, unit(j, 0) * (double)a[i], unit(j, 1) * (double)b[k]);
+        put(j, n, fused(j, activation, v));
+        walk_on(&w, y, &i, &k);
     }
 }
 
-static double alone(int32_t code, double v, double alpha)
+static double alone(const job *j, double v, double alpha)
 {
-    switch (code) {
+    switch (j->o->rule->code) {
     case 8: return floor(v);
     case 14: return 1 / (1 + exp(-v));
-    case 19: return fmax(v, 0);
-    case 20: return fmin(fmax(v, -1), 1);
-    case 21: return fmin(fmax(v, 0), 6);
+    case 19: return fused(j, 1, v);
+    case 20: return fused(j, 2, v);
+    case 21: return fused(j, 3, v);
     case 28: return tanh(v);
     case 38: return fabs(v);
     case 49: return exp(v);
@@ -234,7 +229,7 @@ static void run_unary(const job *j)
 {
     double alpha = j->o->n_in > 1 ? (double)*(const float *)arg(j->m, j->o, 1)->value : 0;
     for (size_t i = 0; i < out_of(j)->count; i++) {
-        out_data(j)[i] = (float)alone(j->o->rule->code, (double)in_data(j, 0)[i], alpha);
+        put(j, i, alone(j, unit(j, 0) * (double)in_data(j, 0)[i], alpha));
     }
 }
 
@@ -259,7 +254,7 @@ static const char *shape_softmax(const model *m, const operation *o, operand *ou
 static void run_softmax(const job *j)
 {
     const operand *x = arg(j->m, j->o, 0);
-    double beta = (double)*(const float *)arg(j->m, j->o, 1)->value;
+    double beta = unit(j, 0) * (double)*(const float *)arg(j->m, j->o, 1)->value;
     int32_t axis = j->o->n_in > 2 ? arg_int(j->m, j->o, 2) : -1;
     size_t inner = 1, n, at = (size_t)(axis < 0 ? axis + (int32_t)x->rank : axis);
     for (size_t d = at + 1; d < x->rank; d++) {
@@ -277,7 +272,7 @@ static void run_softmax(const job *j)
             sum += exp(beta * ((double)in[i * inner] - most));
         }
         for (size_t i = 0; i < n; i++) {
-            out_data(j)[base + i * inner] = (float)(exp(beta * ((double)in[i * inner] - most)) / sum);
+            put(j, base + i * inner, exp(beta * ((double)in[i * inner] - most)) / sum);
         }
     }
 }
@@ -329,10 +324,10 @@ static void run_mean(const job *j)
     size_t at = 0, ignored = 0;
     for (size_t i = 0; sums && i < x->count; i++) {
         sums[at] += (double)in_data(j, 0)[i];
-        next(&w, x, &at, &ignored);
+        walk_on(&w, x, &at, &ignored);
     }
     for (size_t i = 0; sums && i < y->count; i++) {
-        out_data(j)[i] = (float)(sums[i] / (double)(x->count / y->count));
+        put(j, i, sums[i] / (double)(x->count / y->count));
     }
     free(sums);
 }
@@ -363,11 +358,11 @@ static void run_connected(const job *j)
     size_t units = w->dims[0], n = w->dims[1], rows = out_of(j)->dims[0];
     for (size_t r = 0; r < rows; r++) {
         for (size_t u = 0; u < units; u++) {
-            double sum = (double)in_data(j, 2)[u];
+            double sum = bias_at(j, u);
             for (size_t i = 0; i < n; i++) {
                 sum += (double)in_data(j, 0)[r * n + i] * (double)in_data(j, 1)[u * n + i];
             }
-            out_data(j)[r * units + u] = fused(arg_int(j->m, j->o, 3), sum);
+            put(j, r * units + u, fused(j, arg_int(j->m, j->o, 3), sum * product_unit(j, u)));
         }
     }
 }
@@ -404,219 +399,60 @@ static void run_batch(const job *j)
             sum += (double)in_data(j, 0)[(batch * rows + row) * n + k] *
                    (double)in_data(j, 1)[(batch * n + k) * columns + column];
         }
-        out_data(j)[i] = (float)sum;
+        put(j, i, sum);
     }
 }
 
-/* ---- moves ---- */
+/* ---- to bytes and back ---- */
 
-static const char *shape_reshape(const model *m, const operation *o, operand *out)
+static const char *shape_quantize(const model *m, const operation *o, operand *out)
 {
-    const operand *x = arg(m, o, 0), *s = arg(m, o, 1);
-    size_t count = 1;
-    if (s->rank != 1 || s->count > 4 || x->rank > 4) {
-        return "more than four dimensions";
-    }
-    out->rank = (uint32_t)s->count;
-    for (uint32_t d = 0; d < out->rank; d++) {
-        if (arg_ints(m, o, 1)[d] < 1) {
-            return "a dimension below 1";
-        }
-        out->dims[d] = (uint32_t)arg_ints(m, o, 1)[d];
-        count *= out->dims[d];
-    }
-    return count == x->count ? NULL : "another number of elements";
+    const operand *y = &m->operands[o->out];
+    out->type = y->type;
+    return !is_bytes(y)                                             ? "what comes out is not of bytes"
+           : y->type == TENSOR_INT8 && nnapi_double_level() < 30 ? "signed bytes are of level 30"
+                                                                    : like_first(m, o, out);
 }
 
-static void run_reshape(const job *j)
+static const char *shape_dequantize(const model *m, const operation *o, operand *out)
 {
-    memcpy(out_data(j), in_data(j, 0), out_of(j)->bytes);
+    out->type = TENSOR_FLOAT32;
+    return like_first(m, o, out);
 }
 
-static const char *shape_transpose(const model *m, const operation *o, operand *out)
+static void run_convert(const job *j)
 {
-    const operand *x = arg(m, o, 0), *p = arg(m, o, 1);
-    unsigned seen = 0;
-    if (p->rank != 1 || p->count != x->rank || x->rank > 4) {
-        return "perm has another length, or there are more than four dimensions";
-    }
-    out->rank = x->rank;
-    for (uint32_t d = 0; d < x->rank; d++) {
-        int32_t from = arg_ints(m, o, 1)[d];
-        if (from < 0 || from >= (int32_t)x->rank || (seen & 1u << from)) {
-            return "perm is no permutation";
-        }
-        seen |= 1u << from;
-        out->dims[d] = x->dims[from];
-    }
-    return NULL;
-}
-
-static void copy_strided(const job *j, size_t at, const size_t *strides)
-{
-    const operand *y = out_of(j);
-    walk w = {.rank = y->rank};
-    size_t ignored = 0;
-    memcpy(w.a, strides, sizeof(w.a));
-    for (size_t i = 0; i < y->count; i++) {
-        out_data(j)[i] = in_data(j, 0)[at];
-        next(&w, y, &at, &ignored);
-    }
-}
-
-static void dense(const operand *x, size_t *strides)
-{
-    size_t step = 1;
-    for (uint32_t d = x->rank; d-- > 0;) {
-        strides[d] = step;
-        step *= x->dims[d];
-    }
-}
-
-static void run_transpose(const job *j)
-{
-    const operand *x = arg(j->m, j->o, 0);
-    size_t from[MAX_RANK] = {0}, strides[MAX_RANK] = {0};
-    dense(x, from);
-    for (uint32_t d = 0; d < x->rank; d++) {
-        strides[d] = from[arg_ints(j->m, j->o, 1)[d]];
-    }
-    copy_strided(j, 0, strides);
-}
-
-static const char *shape_concat(const model *m, const operation *o, operand *out)
-{
-    const operand *x = arg(m, o, 0);
-    int32_t axis = arg_int(m, o, o->n_in - 1);
-    if (axis < 0 || axis >= (int32_t)x->rank) {
-        return "no such axis";
-    }
-    like_first(m, o, out);
-    for (uint32_t i = 1; i + 1 < o->n_in; i++) {
-        const operand *more = arg(m, o, i);
-        for (uint32_t d = 0; d < x->rank; d++) {
-            if (more->rank != x->rank || (d != (uint32_t)axis && more->dims[d] != x->dims[d])) {
-                return "shapes that do not go together";
-            }
-        }
-        out->dims[axis] += more->dims[axis];
-    }
-    return x->rank <= 4 ? NULL : "more than four dimensions";
-}
-
-static void run_concat(const job *j)
-{
-    const operand *y = out_of(j);
-    uint32_t axis = (uint32_t)arg_int(j->m, j->o, j->o->n_in - 1);
-    size_t inner = 1, outer = 1, at = 0;
-    for (uint32_t d = 0; d < y->rank; d++) {
-        *(d < axis ? &outer : &inner) *= y->dims[d];
-    }
-    for (uint32_t i = 0; i + 1 < j->o->n_in; i++) {
-        size_t size = arg(j->m, j->o, i)->count / outer;
-        for (size_t k = 0; k < outer; k++) {
-            memcpy(out_data(j) + k * inner + at, in_data(j, i) + k * size, size * sizeof(float));
-        }
-        at += size;
-    }
-}
-
-static const char *shape_slice(const model *m, const operation *o, operand *out)
-{
-    const operand *x = arg(m, o, 0);
-    out->rank = x->rank;
-    for (uint32_t i = 1; i < 4; i++) {
-        if (arg(m, o, i)->rank != 1 || arg(m, o, i)->count != x->rank || arg_int(m, o, i + 3) != 0) {
-            return "limits of another length, or masks, which the double has not";
-        }
-    }
-    for (uint32_t d = 0; d < x->rank; d++) {
-        int32_t begin = arg_ints(m, o, 1)[d], end = arg_ints(m, o, 2)[d], step = arg_ints(m, o, 3)[d];
-        if (step < 1 || begin < 0 || end <= begin || end > (int32_t)x->dims[d]) {
-            return "limits outside of the tensor";
-        }
-        out->dims[d] = (uint32_t)((end - begin + step - 1) / step);
-    }
-    return x->rank <= 4 ? NULL : "more than four dimensions";
-}
-
-static void run_slice(const job *j)
-{
-    const operand *x = arg(j->m, j->o, 0);
-    size_t strides[MAX_RANK] = {0}, at = 0;
-    dense(x, strides);
-    for (uint32_t d = 0; d < x->rank; d++) {
-        at += strides[d] * (size_t)arg_ints(j->m, j->o, 1)[d];
-        strides[d] *= (size_t)arg_ints(j->m, j->o, 3)[d];
-    }
-    copy_strided(j, at, strides);
-}
-
-static const char *shape_pad(const model *m, const operation *o, operand *out)
-{
-    const operand *x = arg(m, o, 0), *p = arg(m, o, 1);
-    if (p->rank != 2 || p->dims[0] != x->rank || p->dims[1] != 2 || x->rank > 4) {
-        return "pads are not two for each of at most four dimensions";
-    }
-    out->rank = x->rank;
-    for (uint32_t d = 0; d < x->rank; d++) {
-        if (arg_ints(m, o, 1)[2 * d] < 0 || arg_ints(m, o, 1)[2 * d + 1] < 0) {
-            return "pads below 0";
-        }
-        out->dims[d] = x->dims[d] + (uint32_t)(arg_ints(m, o, 1)[2 * d] + arg_ints(m, o, 1)[2 * d + 1]);
-    }
-    return NULL;
-}
-
-static void run_pad(const job *j)
-{
-    const operand *x = arg(j->m, j->o, 0), *y = out_of(j);
-    float value = j->o->n_in > 2 ? *(const float *)arg(j->m, j->o, 2)->value : 0;
-    walk w = {.rank = x->rank};
-    size_t at = 0, ignored = 0;
-    dense(y, w.a);
-    for (uint32_t d = 0; d < x->rank; d++) {
-        at += w.a[d] * (size_t)arg_ints(j->m, j->o, 1)[2 * d];
-    }
-    for (size_t i = 0; i < y->count; i++) {
-        out_data(j)[i] = value;
-    }
-    for (size_t i = 0; i < x->count; i++) {
-        out_data(j)[at] = in_data(j, 0)[i];
-        next(&w, x, &at, &ignored);
+    for (size_t i = 0; i < out_of(j)->count; i++) {
+        put(j, i, unit(j, 0) * (double)in_data(j, 0)[i]);
     }
 }
 
 const rule nnapi_double_others[] = {
-    {0, "ADD", 27, "TTi", broadcast, run_binary},
-    {18, "MUL", 27, "TTi", broadcast, run_binary},
-    {30, "DIV", 28, "TTi", broadcast, run_binary},
-    {36, "SUB", 28, "TTi", broadcast, run_binary},
-    {65, "MAXIMUM", 29, "TT", broadcast, run_binary},
-    {66, "MINIMUM", 29, "TT", broadcast, run_binary},
-    {71, "PRELU", 29, "TT", broadcast, run_binary},
-    {8, "FLOOR", 27, "T", like_first, run_unary},
-    {14, "LOGISTIC", 27, "T", like_first, run_unary},
-    {19, "RELU", 27, "T", like_first, run_unary},
-    {20, "RELU1", 27, "T", like_first, run_unary},
-    {21, "RELU6", 27, "T", like_first, run_unary},
-    {28, "TANH", 27, "T", like_first, run_unary},
-    {38, "ABS", 29, "T", like_first, run_unary},
-    {49, "EXP", 29, "T", like_first, run_unary},
-    {60, "LOG", 29, "T", like_first, run_unary},
-    {67, "NEG", 29, "T", like_first, run_unary},
-    {88, "SQRT", 29, "T", like_first, run_unary},
-    {98, "ELU", 30, "Tf", like_first, run_unary},
-    {99, "HARD_SWISH", 30, "T", like_first, run_unary},
-    {25, "SOFTMAX", 27, "Tf|9i", shape_softmax, run_softmax},
-    {31, "MEAN", 28, "TIi", shape_mean, run_mean},
-    {9, "FULLY_CONNECTED", 27, "TTTi", shape_connected, run_connected},
-    {102, "BATCH_MATMUL", 30, "TTbb", shape_batch, run_batch},
-    {22, "RESHAPE", 27, "TI", shape_reshape, run_reshape},
-    {37, "TRANSPOSE", 28, "TI", shape_transpose, run_transpose},
-    {2, "CONCATENATION", 27, "T+i", shape_concat, run_concat},
-    {35, "STRIDED_SLICE", 28, "TIIIiii", shape_slice, run_slice},
-    {32, "PAD", 28, "TI", shape_pad, run_pad},
-    {69, "PAD_V2", 29, "TIf", shape_pad, run_pad},
-    {0, NULL, 0, NULL, NULL, NULL},
+    {0, "ADD", 27, "TTi", 27, MEANS_ANY, broadcast, run_binary},
+    {18, "MUL", 27, "TTi", 27, MEANS_MUL, broadcast, run_binary},
+    {30, "DIV", 28, "TTi", 0, MEANS_ANY, broadcast, run_binary},
+    {36, "SUB", 28, "TTi", 29, MEANS_ANY, broadcast, run_binary},
+    {65, "MAXIMUM", 29, "TT", 0, MEANS_ANY, broadcast, run_binary},
+    {66, "MINIMUM", 29, "TT", 0, MEANS_ANY, broadcast, run_binary},
+    {71, "PRELU", 29, "TT", 0, MEANS_ANY, broadcast, run_binary},
+    {8, "FLOOR", 27, "T", 0, MEANS_ANY, like_first, run_unary},
+    {14, "LOGISTIC", 27, "T", 27, MEANS_UNIT, like_first, run_unary},
+    {19, "RELU", 27, "T", 27, MEANS_SAME, like_first, run_unary},
+    {20, "RELU1", 27, "T", 27, MEANS_SAME, like_first, run_unary},
+    {21, "RELU6", 27, "T", 27, MEANS_SAME, like_first, run_unary},
+    {28, "TANH", 27, "T", 29, MEANS_TANH, like_first, run_unary},
+    {38, "ABS", 29, "T", 0, MEANS_ANY, like_first, run_unary},
+    {49, "EXP", 29, "T", 0, MEANS_ANY, like_first, run_unary},
+    {60, "LOG", 29, "T", 0, MEANS_ANY, like_first, run_unary},
+    {67, "NEG", 29, "T", 0, MEANS_ANY, like_first, run_unary},
+    {88, "SQRT", 29, "T", 0, MEANS_ANY, like_first, run_unary},
+    {98, "ELU", 30, "Tf", 0, MEANS_ANY, like_first, run_unary},
+    {99, "HARD_SWISH", 30, "T", 30, MEANS_ANY, like_first, run_unary},
+    {25, "SOFTMAX", 27, "Tf|9i", 27, MEANS_UNIT, shape_softmax, run_softmax},
+    {31, "MEAN", 28, "TIi", 28, MEANS_SAME, shape_mean, run_mean},
+    {9, "FULLY_CONNECTED", 27, "TTBi", 27, MEANS_PRODUCT, shape_connected, run_connected},
+    {102, "BATCH_MATMUL", 30, "TTbb", 0, MEANS_ANY, shape_batch, run_batch},
+    {72, "QUANTIZE", 29, "T", 0, MEANS_ANY, shape_quantize, run_convert},
+    {6, "DEQUANTIZE", 27, "Q", 27, MEANS_ANY, shape_dequantize, run_convert},
+    {0, NULL, 0, NULL, 0, MEANS_ANY, NULL, NULL},
 };

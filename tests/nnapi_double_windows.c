@@ -99,6 +99,9 @@ static const char *shape_conv(const model *m, const operation *o, operand *out)
     if (!depthwise && f->dims[3] * (uint64_t)w.groups != x->dims[3]) {
         return "a filter of another depth than the input";
     }
+    if (f->type == TENSOR_CHANNELS && f->channels.dim != (depthwise ? 3 : 0)) {
+        return "scales of another dimension than that of what comes out";
+    }
     if (arg(m, o, 2)->dims[0] != depth) {
         return "a bias of another length than the filters";
     }
@@ -112,7 +115,7 @@ static double conv_at(const job *j, const window *w, const int64_t *at)
     bool depthwise = j->o->rule->code == DEPTHWISE;
     int64_t depth = x->dims[3], filters = y->dims[3], in = depth / w->groups, c = at[3];
     int64_t first = c / (filters / w->groups) * in;
-    double sum = (double)in_data(j, 2)[c];
+    double sum = bias_at(j, (size_t)c);
     for (int64_t r = 0; r < w->kernel_h; r++) {
         int64_t row = at[1] * w->step_h - w->top + r * w->high;
         for (int64_t k = 0; k < w->kernel_w; k++) {
@@ -129,7 +132,7 @@ static double conv_at(const job *j, const window *w, const int64_t *at)
             }
         }
     }
-    return sum;
+    return sum * product_unit(j, (size_t)c);
 }
 
 static double pool_at(const job *j, const window *w, const int64_t *at)
@@ -161,7 +164,7 @@ static void over_outputs(const job *j, const window *w,
         size_t c = y->dims[3], v = y->dims[2], h = y->dims[1];
         int64_t at[4] = {(int64_t)(i / c / v / h), (int64_t)(i / c / v % h), (int64_t)(i / c % v),
                          (int64_t)(i % c)};
-        out_data(j)[i] = fused(w->fused, value(j, w, at));
+        put(j, i, fused(j, w->fused, value(j, w, at)));
     }
 }
 
@@ -292,13 +295,13 @@ static void run_depth(const job *j)
 }
 
 const rule nnapi_double_windows[] = {
-    {1, "AVERAGE_POOL_2D", 27, "Tiiiiiiiii|9b", shape_pool, run_pool},
-    {17, "MAX_POOL_2D", 27, "Tiiiiiiiii|9b", shape_pool, run_pool},
-    {CONV, "CONV_2D", 27, "TTTiiiiiii|9b|9ii", shape_conv, run_conv},
-    {DEPTHWISE, "DEPTHWISE_CONV_2D", 27, "TTTiiiiiiii|9b|9ii", shape_conv, run_conv},
-    {GROUPED, "GROUPED_CONV_2D", 29, "TTTiiiiiiiib", shape_conv, run_conv},
-    {23, "RESIZE_BILINEAR", 27, "Tii|9b|0bb", shape_resize, run_resize},
-    {94, "RESIZE_NEAREST_NEIGHBOR", 29, "Tiib|0bb", shape_resize, run_resize},
-    {5, "DEPTH_TO_SPACE", 27, "Ti|9b", shape_depth, run_depth},
-    {0, NULL, 0, NULL, NULL, NULL},
+    {1, "AVERAGE_POOL_2D", 27, "Tiiiiiiiii|9b", 27, MEANS_SAME, shape_pool, run_pool},
+    {17, "MAX_POOL_2D", 27, "Tiiiiiiiii|9b", 27, MEANS_SAME, shape_pool, run_pool},
+    {CONV, "CONV_2D", 27, "TFBiiiiiii|9b|9ii", 27, MEANS_PRODUCT, shape_conv, run_conv},
+    {DEPTHWISE, "DEPTHWISE_CONV_2D", 27, "TFBiiiiiiii|9b|9ii", 27, MEANS_PRODUCT, shape_conv, run_conv},
+    {GROUPED, "GROUPED_CONV_2D", 29, "TFBiiiiiiiib", 29, MEANS_PRODUCT, shape_conv, run_conv},
+    {23, "RESIZE_BILINEAR", 27, "Tii|9b|0bb", 29, MEANS_SAME, shape_resize, run_resize},
+    {94, "RESIZE_NEAREST_NEIGHBOR", 29, "Tiib|0bb", 29, MEANS_SAME, shape_resize, run_resize},
+    {5, "DEPTH_TO_SPACE", 27, "Ti|9b", 27, MEANS_SAME, shape_depth, run_depth},
+    {0, NULL, 0, NULL, 0, MEANS_ANY, NULL, NULL},
 };

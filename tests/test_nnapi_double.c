@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nnapi_double.h"
@@ -30,6 +31,8 @@ int ANeuralNetworksExecution_setInput(execution *e, int32_t i, const operand_typ
 int ANeuralNetworksExecution_setOutput(execution *e, int32_t i, const operand_type *t, void *data,
                                        size_t size);
 int ANeuralNetworksExecution_compute(execution *e);
+int ANeuralNetworksModel_setOperandSymmPerChannelQuantParams(model *m, int32_t index,
+                                                             const channel_type *c);
 int nnapi_double_faults(void);
 const char *nnapi_double_last(void);
 int nnapi_double_live(void);
@@ -220,6 +223,154 @@ static void test_runs(void **state)
     assert_int_equal(nnapi_double_live(), 0);
 }
 
+/* ---- bytes ---- */
+
+static uint32_t bytes(model *m, int32_t type, float scale, int32_t zero, uint32_t rank, const uint32_t *dims)
+{
+    FINE(ANeuralNetworksModel_addOperand(
+        m, &(operand_type){.type = type, .rank = rank, .dims = dims, .scale = scale, .zero_point = zero}));
+    return m->n_operands - 1;
+}
+
+#define OPERAND(type_, scale_, zero_) \
+    ANeuralNetworksModel_addOperand(  \
+        m, &(operand_type){.type = type_, .rank = 2, .dims = two, .scale = scale_, .zero_point = zero_})
+
+static void test_byte_operands(void **state)
+{
+    static const uint32_t two[] = {2, 3};
+    static const float scales[] = {1, 2, 0};
+    model *m;
+    (void)state;
+    FINE(ANeuralNetworksModel_create(&m));
+    FAULT(OPERAND(TENSOR_UINT8, 0, 3), BAD_DATA, "scale that is not above 0");
+    FAULT(OPERAND(TENSOR_UINT8, 1, 256), BAD_DATA, "no byte");
+    FAULT(OPERAND(TENSOR_INT8, 1, -129), BAD_DATA, "no byte");
+    FAULT(OPERAND(TENSOR_CHANNELS, 1, 0), BAD_DATA, "scale or zero point");
+    FAULT(OPERAND(TENSOR_INT32, 1, 1), BAD_DATA, "of int32");
+    setenv("NNAPI_DOUBLE_LEVEL", "29", 1);
+    FAULT(OPERAND(TENSOR_INT8, 1, 0), BAD_DATA, "level 30");
+    setenv("NNAPI_DOUBLE_LEVEL", "28", 1);
+    FAULT(OPERAND(TENSOR_CHANNELS, 0, 0), BAD_DATA, "level 29");
+    unsetenv("NNAPI_DOUBLE_LEVEL");
+    FINE(OPERAND(TENSOR_CHANNELS, 0, 0));
+    FINE(OPERAND(TENSOR_UINT8, 1, 255));
+    channel_type c = {1, 3, scales};
+    FAULT(ANeuralNetworksModel_setOperandSymmPerChannelQuantParams(m, 0, &c), BAD_DATA, "above 0");
+    c = (channel_type){1, 2, scales};
+    FAULT(ANeuralNetworksModel_setOperandSymmPerChannelQuantParams(m, 0, &c), BAD_DATA, "do not fit");
+    c = (channel_type){0, 2, scales};
+    FAULT(ANeuralNetworksModel_setOperandSymmPerChannelQuantParams(m, 1, &c), BAD_DATA, "one scale");
+    FINE(ANeuralNetworksModel_setOperandSymmPerChannelQuantParams(m, 0, &c));
+    ANeuralNetworksModel_free(m);
+}
+
+/* A product of [1][2] and [1][2] bytes, with a bias of that scale. */
+static int product(model *m, float x_scale, int32_t w_type, float w_scale, float bias_scale, float y_scale)
+{
+    static const uint32_t line[] = {1, 2}, one[] = {1}, out[] = {1, 1};
+    uint32_t in[4] = {bytes(m, TENSOR_UINT8, x_scale, 5, 2, line), bytes(m, w_type, w_scale, 10, 2, line),
+                      bytes(m, TENSOR_INT32, bias_scale, 0, 1, one), whole(m, 0)};
+    uint32_t y = bytes(m, TENSOR_UINT8, y_scale, 3, 2, out);
+    return ANeuralNetworksModel_addOperation(m, 9, 4, in, 1, &y);
+}
+
+static void test_byte_rules(void **state)
+{
+    static const uint32_t line[] = {1, 2}, four[] = {1, 1, 1, 2}, filter[] = {2, 1, 1, 2}, twice[] = {2};
+    static const float scales[] = {1, 2};
+    model *m;
+    (void)state;
+    FINE(ANeuralNetworksModel_create(&m));
+    FAULT(product(m, 0.5f, TENSOR_UINT8, 0.25f, 0.25f, 1), BAD_DATA, "bias whose scale");
+    FAULT(product(m, 0.5f, TENSOR_INT8, 0.25f, 0.125f, 1), BAD_DATA, "another type");
+    setenv("NNAPI_DOUBLE_LEVEL", "28", 1);
+    FAULT(product(m, 0.5f, TENSOR_UINT8, 0.25f, 0.125f, 0.125f), BAD_DATA, "not above that of the product");
+    unsetenv("NNAPI_DOUBLE_LEVEL");
+    FINE(product(m, 0.5f, TENSOR_UINT8, 0.25f, 0.125f, 0.125f));
+    uint32_t a = bytes(m, TENSOR_UINT8, 0.5f, 5, 2, line), b = bytes(m, TENSOR_UINT8, 0.5f, 6, 2, line);
+    uint32_t s = bytes(m, TENSOR_INT8, 0.5f, 5, 2, line), none = whole(m, 0), axis = whole(m, 1);
+    uint32_t p = bytes(m, TENSOR_UINT8, 0.25f, 0, 2, line), beta;
+    FINE(ANeuralNetworksModel_addOperand(m, &(operand_type){.type = FLOAT32}));
+    beta = m->n_operands - 1;
+    FINE(ANeuralNetworksModel_setOperandValue(m, (int32_t)beta, &scales[0], 4));
+    FAULT(ANeuralNetworksModel_addOperation(m, 19, 1, &a, 1, &b), BAD_DATA, "another scale"); /* RELU */
+    FAULT(ANeuralNetworksModel_addOperation(m, 14, 1, &a, 1, &b), BAD_DATA, "1/256");         /* LOGISTIC */
+    FAULT(ANeuralNetworksModel_addOperation(m, 28, 1, &a, 1, &b), BAD_DATA, "1/128");         /* TANH */
+    FAULT(ANeuralNetworksModel_addOperation(m, 25, 2, (uint32_t[]){a, beta}, 1, &b), BAD_DATA, "1/256");
+    FAULT(ANeuralNetworksModel_addOperation(m, 18, 3, (uint32_t[]){a, b, none}, 1, &p), BAD_DATA,
+          "not above that of the product");
+    FAULT(ANeuralNetworksModel_addOperation(m, 0, 3, (uint32_t[]){a, s, none}, 1, &b), BAD_DATA,
+          "another type");
+    FAULT(ANeuralNetworksModel_addOperation(m, 30, 3, (uint32_t[]){a, b, none}, 1, &p), BAD_DATA,
+          "another type"); /* DIV has no bytes */
+    setenv("NNAPI_DOUBLE_LEVEL", "28", 1);
+    const uint32_t long_line[] = {1, 4};
+    uint32_t joined = bytes(m, TENSOR_UINT8, 0.5f, 5, 2, long_line);
+    FAULT(ANeuralNetworksModel_addOperation(m, 2, 3, (uint32_t[]){a, b, axis}, 1, &joined), BAD_DATA,
+          "other scales");
+    FAULT(ANeuralNetworksModel_addOperation(m, 36, 3, (uint32_t[]){a, b, none}, 1, &p), BAD_DATA,
+          "another type"); /* SUB of bytes is of level 29 */
+    unsetenv("NNAPI_DOUBLE_LEVEL");
+    FINE(ANeuralNetworksModel_addOperation(m, 2, 3, (uint32_t[]){a, b, axis}, 1, &joined));
+    /* a filter with scales a channel */
+    uint32_t x = bytes(m, TENSOR_UINT8, 0.5f, 5, 4, four), f = bytes(m, TENSOR_CHANNELS, 0, 0, 4, filter);
+    uint32_t bias = bytes(m, TENSOR_INT32, 0, 0, 1, twice), scaled = bytes(m, TENSOR_INT32, 1, 0, 1, twice);
+    uint32_t y = bytes(m, TENSOR_UINT8, 1, 0, 4, four);
+    uint32_t in[10] = {x, f, bias, none, none, none, none, axis, axis, none};
+    FAULT(ANeuralNetworksModel_addOperation(m, 3, 10, in, 1, &y), BAD_DATA, "were not given");
+    channel_type c = {3, 2, scales};
+    FINE(ANeuralNetworksModel_setOperandSymmPerChannelQuantParams(m, (int32_t)f, &c));
+    FAULT(ANeuralNetworksModel_addOperation(m, 3, 10, in, 1, &y), BAD_DATA, "another dimension");
+    c.dim = 0;
+    FINE(ANeuralNetworksModel_setOperandSymmPerChannelQuantParams(m, (int32_t)f, &c));
+    in[2] = scaled;
+    FAULT(ANeuralNetworksModel_addOperation(m, 3, 10, in, 1, &y), BAD_DATA, "a bias that has a scale");
+    in[2] = bias;
+    FINE(ANeuralNetworksModel_addOperation(m, 3, 10, in, 1, &y));
+    ANeuralNetworksModel_free(m);
+}
+
+/* (x - 5) * 0.5 by (w - 10) * 0.25, bias 7 * 0.125: sums of integers, rounded once, half to even. */
+static void test_byte_sums(void **state)
+{
+    static const struct {
+        uint8_t x[2], w[2], y;
+        int32_t bias;
+    } rows[] = {
+        {{6, 5}, {14, 10}, 3 + 2, 0},        /* 4 * 0.125 / 0.25 = 2 */
+        {{6, 5}, {15, 10}, 3 + 2, 0},        /* 2.5 */
+        {{6, 5}, {17, 10}, 3 + 4, 0},        /* 3.5 */
+        {{255, 255}, {255, 255}, 255, 0},    /* beyond */
+        {{0, 0}, {255, 255}, 0, 0},          /* below */
+        {{5, 5}, {1, 2}, 3 + 4, 7},          /* the bias alone: 3.5 */
+        {{255, 0}, {255, 255}, 3 + 12, -61250 + 1225 + 24},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint8_t y = 99;
+        compilation *c;
+        execution *e;
+        model *m;
+        FINE(ANeuralNetworksModel_create(&m));
+        FINE(product(m, 0.5f, TENSOR_UINT8, 0.25f, 0.125f, 0.25f));
+        FINE(ANeuralNetworksModel_setOperandValue(m, 1, rows[i].w, 2));
+        FINE(ANeuralNetworksModel_setOperandValue(m, 2, &rows[i].bias, 4));
+        FINE(ANeuralNetworksModel_identifyInputsAndOutputs(m, 1, (uint32_t[]){0}, 1, (uint32_t[]){4}));
+        FINE(ANeuralNetworksModel_finish(m));
+        FINE(ANeuralNetworksCompilation_create(m, &c));
+        FINE(ANeuralNetworksCompilation_finish(c));
+        FINE(ANeuralNetworksExecution_create(c, &e));
+        FINE(ANeuralNetworksExecution_setInput(e, 0, NULL, rows[i].x, 2));
+        FINE(ANeuralNetworksExecution_setOutput(e, 0, NULL, &y, 1));
+        FINE(ANeuralNetworksExecution_compute(e));
+        assert_int_equal(y, rows[i].y);
+        ANeuralNetworksExecution_free(e);
+        ANeuralNetworksCompilation_free(c);
+        ANeuralNetworksModel_free(m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +379,9 @@ int main(void)
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_models),
         cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_byte_operands),
+        cmocka_unit_test(test_byte_rules),
+        cmocka_unit_test(test_byte_sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

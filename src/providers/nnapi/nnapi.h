@@ -4,7 +4,7 @@
  * constants are kept by the part as long as the model lives. A value may be there in two forms, each
  * made when an operation first wants it: plain, as ONNX has it, and, for four dimensions, channels
  * last, which NNAPI's convolutions, pools and resizing take. Inputs and outputs are plain: what turns
- * them is a TRANSPOSE in the model, which the device runs. */
+ * them is a TRANSPOSE in the model, which the device runs. Bytes: nnapi_bytes.h. */
 #ifndef NORI_PROVIDERS_NNAPI_NNAPI_H
 #define NORI_PROVIDERS_NNAPI_NNAPI_H
 
@@ -12,6 +12,7 @@
 #include "providers/nnapi/nnapi_abi.h"
 
 #define NA_NONE UINT32_MAX
+#define NA_OWN (-1)
 #define NA_RANK 4
 #define NA_OLDEST 28 /* TRANSPOSE and SUB came then */
 
@@ -38,6 +39,7 @@ typedef struct na_part {
     na_compilation *compilation;
     uint32_t (*forms)[NA_FORMS]; /* per value: operands, or NA_NONE */
     uint32_t *reader;            /* per value: position of the one node that reads it, or NA_NONE */
+    uint32_t *maker;             /* per value: position of the node that makes it, or NA_NONE */
     uint32_t *input;             /* per value: its number among the part's inputs, or NA_NONE */
     bool *is_out, *done;         /* per value; per node: it is part of another's operation */
     uint32_t operands;           /* made so far */
@@ -58,8 +60,9 @@ typedef struct na_job {
 
 /* An operator this provider takes. */
 typedef struct na_rule {
-    const char *name;
+    const char *domain, *name;
     int level; /* the least that has it */
+    int bytes; /* the least that has it on bytes that keep their scale; 0: none, NA_OWN: claim says */
     const char *(*claim)(const na_self *self, const nori__node *n); /* NULL: taken; else why not */
     void (*emit)(na_part *p, const na_job *j);
 } na_rule;
@@ -73,8 +76,15 @@ nori_status nori__na_claim(void *self, const nori_node *node, nori_claim *claim,
 const nori__value *nori__na_in(const nori__node *n, uint32_t i); /* NULL: absent */
 const nori_tensor *nori__na_const(const nori__node *n, uint32_t i); /* NULL: absent or not constant */
 const nori_tensor *nori__na_floats(const nori__node *n, uint32_t i); /* the same, of floats only */
+/* Weights: constant floats, or the constant (of bytes or int32) of the DequantizeLinear that makes
+ * them; NULL: neither. The second gives floats in any case; *made, if not NULL, is the caller's. */
+const nori_tensor *nori__na_weights(const nori__node *n, uint32_t i);
+const nori_tensor *nori__na_weight_floats(const nori__node *n, uint32_t i, nori_tensor **made);
 /* Floats of a known shape without zeros; rank 0: any that NNAPI has (constants may be scalars). */
 bool nori__na_is(const nori__value *v, int rank);
+bool nori__na_is_bytes(const nori__value *v, int rank); /* the same of int8 and uint8 */
+bool nori__na_known(const nori__value *v, int rank);    /* the same of any type */
+bool nori__na_takes(const na_self *self, const nori__node *n);
 bool nori__na_scalar(const nori__node *n, uint32_t i, float otherwise, float *out);
 int nori__na_axis(int64_t axis, int rank); /* -1: does not fit */
 
@@ -89,12 +99,21 @@ const nori_tensor *nori__na_tensor(const na_part *p, uint32_t value); /* NULL: n
 nori_status nori__na_check(na_part *p, int result, const char *call); /* keeps the failure */
 void nori__na_refuse(na_part *p, const char *why);
 uint32_t nori__na_operand(na_part *p, const na_shape *shape); /* of floats, to be written */
+/* Of value's type and scale, and another shape than value has. */
+uint32_t nori__na_operand_like(na_part *p, uint32_t value, const na_shape *shape);
 uint32_t nori__na_int(na_part *p, int64_t value);
 uint32_t nori__na_float(na_part *p, float value);
 uint32_t nori__na_bool(na_part *p, bool value);
 uint32_t nori__na_ints(na_part *p, const int64_t *values, int rank, const int64_t *dims);
-float *nori__na_room(na_part *p, int64_t count); /* zeros that live as long as the part; NULL: failed */
+/* Zeros that live as long as the part; NULL: failed. */
+float *nori__na_room(na_part *p, int64_t count);
+void *nori__na_bytes_room(na_part *p, int64_t count, size_t size);
 uint32_t nori__na_constant(na_part *p, const na_shape *shape, const float *room);
+/* Of another type; channels: of NA_TENSOR_PER_CHANNEL, else NULL. */
+uint32_t nori__na_constant_of(na_part *p, const na_type *type, const na_shape *shape,
+                              const na_channels *channels, const void *room, size_t bytes);
+/* A constant as value, in a form. */
+uint32_t nori__na_constant_form(na_part *p, uint32_t value, int form, const nori_tensor *t);
 void nori__na_op(na_part *p, int32_t code, const uint32_t *in, uint32_t n_in, uint32_t out);
 uint32_t nori__na_want(na_part *p, uint32_t value, int form);
 uint32_t nori__na_make(na_part *p, uint32_t value, int form); /* what an operation will write */
@@ -103,6 +122,20 @@ int nori__na_layout(const na_part *p, uint32_t value); /* the form that is there
 int nori__na_axis_in(int form, int rank, int axis);    /* where an axis of ONNX lies */
 /* Out of value's one reader when that is an activation NNAPI fuses, which is then done. */
 uint32_t nori__na_fuse(na_part *p, uint32_t value, int *fused);
+
+/* ---- operations that more than one rule makes ---- */
+/* A node's convolution; weight: [out][in][h][w]. in: x channels last, filter and bias as NNAPI has them. */
+void nori__na_add_conv(na_part *p, const nori__node *n, const nori_tensor *weight, const uint32_t *in,
+                       int fused, uint32_t out);
+/* FULLY_CONNECTED of four inputs to out, reshaped where out is no matrix. */
+void nori__na_add_connected(na_part *p, const uint32_t *in, int64_t units, uint32_t out);
+/* NA_PLAIN or NA_LAST: how both operands of a result of a rank lie best. */
+int nori__na_binary_form(const na_part *p, const uint32_t *in, int rank);
+void nori__na_add_softmax(na_part *p, uint32_t in, uint32_t out, int axis);
+const char *nori__na_softmax_fits(const na_self *self, int rank, int axis);
+bool nori__na_depthwise(const nori__node *n, const nori_tensor *weight);
+const char *nori__na_conv_fits(const na_self *self, const nori__node *n, const nori_tensor *weight,
+                               const nori_tensor *bias);
 
 /* ---- nnapi_part.c ---- */
 nori_status nori__na_compile(void *self, nori_part *part, void **compiled, nori_error *err);
@@ -113,7 +146,8 @@ void nori__na_free(void *self, void *compiled);
 #define NA_RULES(R)                                                                                 \
     R(conv) R(pool) R(global_pool) R(resize) R(product) R(binary) R(unary) R(clip) R(softmax)       \
     R(prelu) R(batch_norm) R(hard_sigmoid) R(mean) R(reshape) R(transpose) R(concat) R(slice)       \
-    R(split) R(pad) R(depth_to_space)
+    R(split) R(pad) R(depth_to_space) R(quantize) R(dequantize) R(qlinear_conv)                     \
+    R(qlinear_product) R(qlinear_binary) R(qlinear_unary) R(qlinear_pool) R(qlinear_concat)
 #define NA_DECLARE(family)                                                           \
     const char *nori__na_claim_##family(const na_self *self, const nori__node *n);    \
     void nori__na_emit_##family(na_part *p, const na_job *j);

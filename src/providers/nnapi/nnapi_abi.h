@@ -21,13 +21,23 @@ typedef struct na_type {
     int32_t zero_point;
 } na_type;
 
-/* Types of operands. */
+/* Scales of an operand of type NA_TENSOR_PER_CHANNEL, one for each index of a dimension. */
+typedef struct na_channels {
+    uint32_t dim, count;
+    const float *scales;
+} na_channels;
+
+/* Types of operands. Those of bytes stand for (byte - zero point) * scale; PER_CHANNEL is int8 of zero
+ * point 0. */
 enum {
     NA_FLOAT32 = 0,
     NA_INT32 = 1,
     NA_TENSOR_FLOAT32 = 3,
     NA_TENSOR_INT32 = 4,
-    NA_BOOL = 6
+    NA_TENSOR_UINT8 = 5,
+    NA_BOOL = 6,
+    NA_TENSOR_PER_CHANNEL = 11, /* from level 29 on */
+    NA_TENSOR_INT8 = 14         /* from level 30 on */
 };
 
 /* Operations. */
@@ -38,6 +48,7 @@ enum {
     NA_CONV_2D = 3,
     NA_DEPTHWISE_CONV_2D = 4,
     NA_DEPTH_TO_SPACE = 5,
+    NA_DEQUANTIZE = 6,
     NA_FLOOR = 8,
     NA_FULLY_CONNECTED = 9,
     NA_LOGISTIC = 14,
@@ -65,6 +76,7 @@ enum {
     NA_NEG = 67,
     NA_PAD_V2 = 69,
     NA_PRELU = 71,
+    NA_QUANTIZE = 72,
     NA_SQRT = 88,
     NA_RESIZE_NEAREST_NEIGHBOR = 94,
     NA_ELU = 98,
@@ -98,6 +110,8 @@ enum { NA_TOKEN_BYTES = 32, NA_COPIED_BYTES = 128 }; /* values up to this are co
     C(27, Execution_setOutput, (na_execution *, int32_t, const na_type *, void *, size_t))       \
     C(27, Execution_startCompute, (na_execution *, na_event **))                                 \
     C(27, Event_wait, (na_event *))                                                              \
+    C(29, Model_setOperandSymmPerChannelQuantParams,                                             \
+      (na_model *, int32_t, const na_channels *))                                                \
     C(29, Execution_compute, (na_execution *))                                                   \
     C(29, Compilation_setCaching, (na_compilation *, const char *, const uint8_t *))             \
     C(29, _getDeviceCount, (uint32_t *))                                                         \

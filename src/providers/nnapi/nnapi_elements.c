@@ -35,7 +35,7 @@ const char *nori__na_claim_binary(const na_self *self, const nori__node *n)
 
 /* Operands of lower rank are lined up at the end, which channels last would move: constants are
  * turned, others make the result plain. */
-static int binary_form(const na_part *p, const uint32_t *in, int rank)
+int nori__na_binary_form(const na_part *p, const uint32_t *in, int rank)
 {
     int form = NA_PLAIN;
     for (int i = 0; i < 2 && rank == 4; i++) {
@@ -75,7 +75,7 @@ void nori__na_emit_binary(na_part *p, const na_job *j)
 {
     int32_t code = binary_code(j->node);
     int rank = nori__na_shape(p, j->out, NA_PLAIN).rank, fused = NA_FUSED_NONE;
-    int form = binary_form(p, j->in, rank);
+    int form = nori__na_binary_form(p, j->in, rank);
     bool fuses = code != NA_MAXIMUM && code != NA_MINIMUM;
     uint32_t out = fuses ? nori__na_fuse(p, j->out, &fused) : j->out;
     uint32_t in[3] = {binary_operand(p, j->in[0], form), binary_operand(p, j->in[1], form)};
@@ -279,29 +279,41 @@ void nori__na_emit_hard_sigmoid(na_part *p, const na_job *j)
 /* ---- Softmax ---- */
 
 /* Before level 29 along the last of two or four dimensions only. */
-const char *nori__na_claim_softmax(const na_self *self, const nori__node *n)
+const char *nori__na_softmax_fits(const na_self *self, int rank, int axis)
 {
-    int rank = n->inputs[0]->type.rank;
-    int axis = nori__na_axis(nori__attr_i(n, "axis", n->version >= 13 ? -1 : 1), rank);
-    if (axis < 0 || (n->version < 13 && axis != rank - 1)) {
-        return "its axis is not one dimension";
-    }
-    return self->level < 29 && (axis != rank - 1 || (rank != 2 && rank != 4))
+    return axis < 0 ? "its axis is not one dimension"
+           : self->level < 29 && (axis != rank - 1 || (rank != 2 && rank != 4))
                ? "NNAPI has such an axis from feature level 29 on"
                : NULL;
 }
 
-void nori__na_emit_softmax(na_part *p, const na_job *j)
+static int softmax_axis(const nori__node *n)
 {
-    int rank = nori__na_shape(p, j->in[0], NA_PLAIN).rank;
-    int axis = nori__na_axis(nori__attr_i(j->node, "axis", j->node->version >= 13 ? -1 : 1), rank);
-    int form = rank == 4 && axis == 1 ? nori__na_layout(p, j->in[0]) : NA_PLAIN;
+    int rank = n->inputs[0]->type.rank;
+    int axis = nori__na_axis(nori__attr_i(n, "axis", n->version >= 13 ? -1 : 1), rank);
+    return n->version < 13 && axis != rank - 1 ? -1 : axis;
+}
+
+const char *nori__na_claim_softmax(const na_self *self, const nori__node *n)
+{
+    return nori__na_softmax_fits(self, n->inputs[0]->type.rank, softmax_axis(n));
+}
+
+void nori__na_add_softmax(na_part *p, uint32_t x, uint32_t y, int axis)
+{
+    int rank = nori__na_shape(p, x, NA_PLAIN).rank;
+    int form = rank == 4 && axis == 1 ? nori__na_layout(p, x) : NA_PLAIN;
     int at = nori__na_axis_in(form, rank, axis);
-    uint32_t in[3] = {nori__na_want(p, j->in[0], form), nori__na_float(p, 1)}, n = 2;
+    uint32_t in[3] = {nori__na_want(p, x, form), nori__na_float(p, 1)}, n = 2;
     if (at != rank - 1 || (rank != 2 && rank != 4)) {
         in[n++] = nori__na_int(p, at);
     }
-    nori__na_op(p, NA_SOFTMAX, in, n, nori__na_make(p, j->out, form));
+    nori__na_op(p, NA_SOFTMAX, in, n, nori__na_make(p, y, form));
+}
+
+void nori__na_emit_softmax(na_part *p, const na_job *j)
+{
+    nori__na_add_softmax(p, j->in[0], j->out, softmax_axis(j->node));
 }
 
 /* ---- means ---- */

@@ -1,5 +1,5 @@
 /* nnapi_move.c: what moves elements: shapes, Transpose, Concat, Slice, Split, Pad, DepthToSpace. */
-#include "providers/nnapi/nnapi.h"
+#include "providers/nnapi/nnapi_bytes.h"
 
 /* ---- shapes ---- */
 
@@ -88,8 +88,13 @@ const char *nori__na_claim_concat(const na_self *self, const nori__node *n)
     const nori__value *x = n->inputs[0];
     (void)self;
     for (uint32_t i = 0; i < n->input_count; i++) {
-        if (!nori__na_is(n->inputs[i], 0) || n->inputs[i]->type.rank != x->type.rank) {
-            return "not all of its inputs are floats of a known shape";
+        na_quant a, b;
+        if (!nori__na_known(n->inputs[i], x->type.rank) || n->inputs[i]->type.elem != x->type.elem) {
+            return "not all of its inputs are of a known shape and of one type";
+        }
+        if (x->type.elem != NORI_FLOAT &&
+            !(nori__na_quant(x, &a) && nori__na_quant(n->inputs[i], &b) && nori__na_same(&a, &b))) {
+            return "its bytes stand for other numbers in one input than in another";
         }
     }
     return nori__na_axis(nori__attr_i(n, "axis", 1), x->type.rank) >= 0 ? NULL

@@ -1,6 +1,6 @@
 /* nnapi_part.c: a part of the graph as an NNAPI model: made and compiled once, run by executions of
  * their own, so that several threads may. */
-#include "providers/nnapi/nnapi.h"
+#include "providers/nnapi/nnapi_bytes.h"
 
 void nori__na_free(void *user, void *compiled)
 {
@@ -22,6 +22,7 @@ static bool make_tables(na_part *p)
     size_t n = (size_t)part->n_values + 1;
     p->forms = nori__arena_array(&p->arena, n, sizeof(*p->forms));
     p->reader = nori__arena_array(&p->arena, n, sizeof(*p->reader));
+    p->maker = nori__arena_array(&p->arena, n, sizeof(*p->maker));
     p->input = nori__arena_array(&p->arena, n, sizeof(*p->input));
     p->is_out = nori__arena_array(&p->arena, n, sizeof(*p->is_out));
     p->done = nori__arena_array(&p->arena, (size_t)part->n_nodes + 1, sizeof(*p->done));
@@ -29,12 +30,13 @@ static bool make_tables(na_part *p)
     p->in_number = nori__arena_array(&p->arena, (size_t)part->n_in + 1, sizeof(*p->in_number));
     p->out = nori__arena_array(&p->arena, (size_t)part->n_out + 1, sizeof(*p->out));
     uint32_t *reads = nori__arena_array(&p->arena, n, sizeof(*reads));
-    if (!p->forms || !p->reader || !p->input || !p->is_out || !p->done || !p->in || !p->in_number ||
-        !p->out || !reads) {
+    if (!p->forms || !p->reader || !p->maker || !p->input || !p->is_out || !p->done || !p->in ||
+        !p->in_number || !p->out || !reads) {
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        p->forms[i][NA_PLAIN] = p->forms[i][NA_LAST] = p->reader[i] = p->input[i] = NA_NONE;
+        p->forms[i][NA_PLAIN] = p->forms[i][NA_LAST] = NA_NONE;
+        p->reader[i] = p->maker[i] = p->input[i] = NA_NONE;
     }
     for (uint32_t i = 0, k = 0; i < part->n_in && k < part->n_values; k++) {
         if (part->values[k] == part->in[i]) { /* both in order of first sight */
@@ -46,9 +48,15 @@ static bool make_tables(na_part *p)
     }
     for (uint32_t at = 0; at < part->n_nodes; at++) {
         const uint32_t *v = part->node_values[at];
-        for (uint32_t i = 0; i < part->nodes[at]->input_count; i++) {
+        uint32_t n_in = part->nodes[at]->input_count;
+        for (uint32_t i = 0; i < n_in; i++) {
             if (v[i] != NA_NONE) {
                 p->reader[v[i]] = reads[v[i]]++ == 0 ? at : NA_NONE;
+            }
+        }
+        for (uint32_t i = 0; i < part->nodes[at]->output_count; i++) {
+            if (v[n_in + i] != NA_NONE) {
+                p->maker[v[n_in + i]] = at;
             }
         }
     }
@@ -70,7 +78,7 @@ static void make_output(na_part *p, uint32_t i)
     if (!own) {
         const int64_t rank[] = {s.rank};
         uint32_t in[2] = {out, nori__na_ints(p, s.d, 1, rank)};
-        out = nori__na_operand(p, &s);
+        out = nori__na_operand_like(p, value, &s);
         nori__na_op(p, NA_RESHAPE, in, 2, out);
     }
     p->out[i] = out;
@@ -86,9 +94,9 @@ static void make_node(na_part *p, uint32_t at)
     if (p->done[at]) {
         return;
     }
-    if (rule) {
+    if (rule && !nori__na_integers(p, &job)) {
         rule->emit(p, &job);
-    } else {
+    } else if (!rule) {
         nori__na_refuse(p, "NNAPI has no such operator");
     }
     if (p->status != NORI_OK) {
@@ -181,9 +189,9 @@ static nori_status ran(int result, const char *call, nori_call *of)
                                     "NNAPI: ANeuralNetworks%s gives the result code %d", call, result);
 }
 
-static bool same_shape(const nori_tensor *t, const na_shape *s)
+static bool same_shape(const nori_tensor *t, int type, const na_shape *s)
 {
-    bool same = t->type == NORI_FLOAT && t->rank == s->rank;
+    bool same = (int)t->type == type && t->rank == s->rank;
     for (int d = 0; d < s->rank && same; d++) {
         same = t->dims[d] == s->d[d];
     }
@@ -200,7 +208,7 @@ static nori_status give_inputs(const na_part *p, na_execution *e, nori_call *cal
         for (int d = 0; d < s.rank; d++) {
             s.d[d] = v->type.dims[d].value;
         }
-        if (!same_shape(t, &s)) {
+        if (!same_shape(t, v->type.elem, &s)) {
             return nori__fail(nori_call_error(call), NORI_ERROR_DATA,
                               "%s has another type or shape than the part was compiled for", v->name);
         }
@@ -214,11 +222,12 @@ static nori_status take_outputs(const na_part *p, na_execution *e, nori_call *ca
 {
     for (uint32_t i = 0; i < p->part->n_out; i++) {
         na_shape s = nori__na_shape(p, p->part->out_values[i], NA_PLAIN);
+        nori_type type = p->part->out[i]->type.elem;
         nori_tensor *t = nori_call_output(call, i);
         if (!t) {
-            NORI__TRY(nori_call_alloc(call, i, NORI_FLOAT, s.rank, s.d, &t));
+            NORI__TRY(nori_call_alloc(call, i, type, s.rank, s.d, &t));
         }
-        if (!same_shape(t, &s)) {
+        if (!same_shape(t, type, &s)) {
             return nori__fail(nori_call_error(call), NORI_ERROR_INTERNAL,
                               "%s has another shape than the part was compiled for",
                               p->part->out[i]->name);

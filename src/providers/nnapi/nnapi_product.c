@@ -26,7 +26,7 @@ static const char *claim_batch(const na_self *self, const nori__node *n)
 
 const char *nori__na_claim_product(const na_self *self, const nori__node *n)
 {
-    const nori_tensor *b = nori__na_floats(n, 1);
+    const nori_tensor *b = nori__na_weights(n, 1);
     bool gemm = nori__node_is(n, NORI__OP_ONNX_Gemm);
     if (!gemm && n->input_count == 2 && n->inputs[1] && (!b || b->rank != 2)) {
         return claim_batch(self, n);
@@ -41,7 +41,7 @@ const char *nori__na_claim_product(const na_self *self, const nori__node *n)
         return "its first operand is turned";
     }
     int64_t columns = b->dims[gemm && nori__attr_i(n, "transB", 0) ? 0 : 1];
-    return gemm && nori__na_in(n, 2) && !fits_columns(nori__na_floats(n, 2), columns)
+    return gemm && nori__na_in(n, 2) && !fits_columns(nori__na_weights(n, 2), columns)
                ? "what it adds is not one constant a column"
                : NULL;
 }
@@ -79,23 +79,8 @@ static void emit_batch(na_part *p, const na_job *j)
 }
 
 /* FULLY_CONNECTED gives a matrix: of more dimensions it is reshaped after. */
-void nori__na_emit_product(na_part *p, const na_job *j)
+void nori__na_add_connected(na_part *p, const uint32_t *in, int64_t units, uint32_t out)
 {
-    const nori__node *n = j->node;
-    const nori_tensor *b = nori__na_floats(n, 1);
-    bool gemm = nori__node_is(n, NORI__OP_ONNX_Gemm);
-    int fused;
-    if (!b || b->rank != 2) {
-        emit_batch(p, j);
-        return;
-    }
-    bool turned = gemm && nori__attr_i(n, "transB", 0) != 0;
-    int64_t units = b->dims[turned ? 0 : 1];
-    uint32_t in[4] = {nori__na_want(p, j->in[0], NA_PLAIN)}, out = nori__na_fuse(p, j->out, &fused);
-    in[1] = add_weights(p, b, turned, gemm ? nori__attr_f(n, "alpha", 1) : 1);
-    in[2] = add_bias(p, gemm ? nori__na_floats(n, 2) : NULL, units,
-                     gemm ? nori__attr_f(n, "beta", 1) : 1);
-    in[3] = nori__na_int(p, fused);
     na_shape s = nori__na_shape(p, out, NA_PLAIN);
     if (s.rank == 2) {
         nori__na_op(p, NA_FULLY_CONNECTED, in, 4, nori__na_make(p, out, NA_PLAIN));
@@ -103,8 +88,42 @@ void nori__na_emit_product(na_part *p, const na_job *j)
     }
     na_shape flat = {.rank = 2, .d = {s.count / units, units}, .count = s.count};
     const int64_t rank[] = {s.rank};
-    uint32_t middle = nori__na_operand(p, &flat);
+    uint32_t middle = nori__na_operand_like(p, out, &flat);
     nori__na_op(p, NA_FULLY_CONNECTED, in, 4, middle);
     uint32_t more[2] = {middle, nori__na_ints(p, s.d, 1, rank)};
     nori__na_op(p, NA_RESHAPE, more, 2, nori__na_make(p, out, NA_PLAIN));
+}
+
+static void emit_matrix(na_part *p, const na_job *j, const nori_tensor *b, const nori_tensor *c)
+{
+    const nori__node *n = j->node;
+    bool gemm = nori__node_is(n, NORI__OP_ONNX_Gemm);
+    bool turned = gemm && nori__attr_i(n, "transB", 0) != 0;
+    int64_t units = b->dims[turned ? 0 : 1];
+    int fused;
+    uint32_t in[4] = {nori__na_want(p, j->in[0], NA_PLAIN)}, out = nori__na_fuse(p, j->out, &fused);
+    in[1] = add_weights(p, b, turned, gemm ? nori__attr_f(n, "alpha", 1) : 1);
+    in[2] = add_bias(p, c, units, gemm ? nori__attr_f(n, "beta", 1) : 1);
+    in[3] = nori__na_int(p, fused);
+    nori__na_add_connected(p, in, units, out);
+}
+
+void nori__na_emit_product(na_part *p, const na_job *j)
+{
+    const nori_tensor *kept = nori__na_weights(j->node, 1);
+    nori_tensor *made[2] = {NULL, NULL};
+    if (!kept || kept->rank != 2) {
+        emit_batch(p, j);
+        return;
+    }
+    bool adds = nori__node_is(j->node, NORI__OP_ONNX_Gemm) && nori__na_in(j->node, 2);
+    const nori_tensor *b = nori__na_weight_floats(j->node, 1, &made[0]);
+    const nori_tensor *c = adds ? nori__na_weight_floats(j->node, 2, &made[1]) : NULL;
+    if (b && (c || !adds)) {
+        emit_matrix(p, j, b, c);
+    } else {
+        nori__na_refuse(p, "its weights cannot be had as floats");
+    }
+    nori_tensor_free(made[0]);
+    nori_tensor_free(made[1]);
 }

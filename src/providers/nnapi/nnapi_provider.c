@@ -106,7 +106,7 @@ static nori_status na_describe(void *user, nori_provider_info *info, nori_error 
 const nori_provider nori__nnapi_provider = {
     .size = sizeof(nori_provider),
     .name = "nnapi",
-    .description = "Android's NNAPI: floats of fixed shapes, channels last inside a part",
+    .description = "Android's NNAPI: floats and 8 bits of fixed shapes, channels last inside a part",
     .open = na_open,
     .close = na_close,
     .describe = na_describe,

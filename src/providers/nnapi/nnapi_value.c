@@ -1,5 +1,5 @@
 /* nnapi_value.c: operands and operations of a part's model: made, filled, and turned between forms. */
-#include "providers/nnapi/nnapi.h"
+#include "providers/nnapi/nnapi_bytes.h"
 
 /* ---- failures ---- */
 
@@ -75,17 +75,22 @@ static void told(na_part *p, const void *data, size_t size)
     }
 }
 
-static uint32_t operand(na_part *p, int32_t code, int rank, const int64_t *dims)
+/* Of a type's code, scale and zero point, and of these dimensions. */
+static uint32_t operand(na_part *p, const na_type *of, int rank, const int64_t *dims)
 {
     uint32_t sizes[NA_RANK] = {0};
-    na_type type = {.type = code, .rank = (uint32_t)rank, .dims = rank ? sizes : NULL};
+    na_type type = *of;
     if (p->status != NORI_OK) {
         return NA_NONE;
     }
+    type.rank = (uint32_t)rank;
+    type.dims = rank ? sizes : NULL;
     for (int d = 0; d < rank; d++) {
         sizes[d] = (uint32_t)dims[d];
     }
-    told(p, &code, sizeof(code));
+    told(p, &type.type, sizeof(type.type));
+    told(p, &type.scale, sizeof(type.scale));
+    told(p, &type.zero_point, sizeof(type.zero_point));
     told(p, sizes, sizeof(sizes[0]) * (size_t)rank);
     if (nori__na_check(p, p->self->call.Model_addOperand(p->model, &type), "Model_addOperand") !=
         NORI_OK) {
@@ -95,11 +100,18 @@ static uint32_t operand(na_part *p, int32_t code, int rank, const int64_t *dims)
 }
 
 /* data lives as long as the part when it is longer than what NNAPI copies. */
-static uint32_t filled(na_part *p, int32_t code, int rank, const int64_t *dims, const void *data,
-                       size_t bytes)
+static uint32_t filled(na_part *p, const na_type *type, int rank, const int64_t *dims,
+                       const na_channels *channels, const void *data, size_t bytes)
 {
-    uint32_t i = operand(p, code, rank, dims);
-    if (i != NA_NONE) {
+    uint32_t i = operand(p, type, rank, dims);
+    if (i != NA_NONE && channels) {
+        told(p, channels->scales, channels->count * sizeof(channels->scales[0]));
+        nori__na_check(p,
+                       p->self->call.Model_setOperandSymmPerChannelQuantParams(p->model, (int32_t)i,
+                                                                               channels),
+                       "Model_setOperandSymmPerChannelQuantParams");
+    }
+    if (i != NA_NONE && p->status == NORI_OK) {
         told(p, data, bytes);
         nori__na_check(p, p->self->call.Model_setOperandValue(p->model, (int32_t)i, data, bytes),
                        "Model_setOperandValue");
@@ -107,26 +119,49 @@ static uint32_t filled(na_part *p, int32_t code, int rank, const int64_t *dims, 
     return i;
 }
 
+static const na_type floats = {.type = NA_TENSOR_FLOAT32};
+
 uint32_t nori__na_operand(na_part *p, const na_shape *s)
 {
-    return operand(p, NA_TENSOR_FLOAT32, s->rank, s->d);
+    return operand(p, &floats, s->rank, s->d);
+}
+
+/* Floats, or bytes of the meaning they have in the graph. */
+static na_type type_of(na_part *p, uint32_t value)
+{
+    const nori__value *v = p->part->values[value];
+    na_quant q;
+    if (v->type.elem == NORI_FLOAT) {
+        return floats;
+    }
+    if (!nori__na_quant(v, &q)) {
+        nori__na_refuse(p, "nothing says what an 8-bit value stands for");
+        return floats;
+    }
+    return nori__na_byte_type(&q);
+}
+
+uint32_t nori__na_operand_like(na_part *p, uint32_t value, const na_shape *s)
+{
+    na_type type = type_of(p, value);
+    return operand(p, &type, s->rank, s->d);
 }
 
 uint32_t nori__na_int(na_part *p, int64_t value)
 {
     int32_t v = (int32_t)value;
-    return filled(p, NA_INT32, 0, NULL, &v, sizeof(v));
+    return filled(p, &(na_type){.type = NA_INT32}, 0, NULL, NULL, &v, sizeof(v));
 }
 
 uint32_t nori__na_float(na_part *p, float value)
 {
-    return filled(p, NA_FLOAT32, 0, NULL, &value, sizeof(value));
+    return filled(p, &(na_type){.type = NA_FLOAT32}, 0, NULL, NULL, &value, sizeof(value));
 }
 
 uint32_t nori__na_bool(na_part *p, bool value)
 {
     uint8_t v = value;
-    return filled(p, NA_BOOL, 0, NULL, &v, sizeof(v));
+    return filled(p, &(na_type){.type = NA_BOOL}, 0, NULL, NULL, &v, sizeof(v));
 }
 
 uint32_t nori__na_ints(na_part *p, const int64_t *values, int rank, const int64_t *dims)
@@ -139,21 +174,32 @@ uint32_t nori__na_ints(na_part *p, const int64_t *values, int rank, const int64_
     for (size_t i = 0; i < count; i++) {
         v[i] = (int32_t)values[i];
     }
-    return filled(p, NA_TENSOR_INT32, rank, dims, v, count * sizeof(v[0]));
+    return filled(p, &(na_type){.type = NA_TENSOR_INT32}, rank, dims, NULL, v, count * sizeof(v[0]));
 }
 
-float *nori__na_room(na_part *p, int64_t count)
+void *nori__na_bytes_room(na_part *p, int64_t count, size_t size)
 {
-    float *room = p->status == NORI_OK ? nori__arena_array(&p->arena, (size_t)count, sizeof(*room)) : NULL;
+    void *room = p->status == NORI_OK ? nori__arena_array(&p->arena, (size_t)count, size) : NULL;
     if (!room && p->status == NORI_OK) {
         p->status = nori__no_memory(p->err);
     }
     return room;
 }
 
+float *nori__na_room(na_part *p, int64_t count)
+{
+    return nori__na_bytes_room(p, count, sizeof(float));
+}
+
 uint32_t nori__na_constant(na_part *p, const na_shape *s, const float *room)
 {
-    return filled(p, NA_TENSOR_FLOAT32, s->rank, s->d, room, (size_t)s->count * sizeof(*room));
+    return filled(p, &floats, s->rank, s->d, NULL, room, (size_t)s->count * sizeof(*room));
+}
+
+uint32_t nori__na_constant_of(na_part *p, const na_type *type, const na_shape *s,
+                              const na_channels *channels, const void *room, size_t bytes)
+{
+    return filled(p, type, s->rank, s->d, channels, room, bytes);
 }
 
 void nori__na_op(na_part *p, int32_t code, const uint32_t *in, uint32_t n_in, uint32_t out)
@@ -176,6 +222,11 @@ static int fitting(const na_part *p, uint32_t value, int form)
 
 int nori__na_layout(const na_part *p, uint32_t value)
 {
+    uint32_t at = p->maker[value];
+    bool made = p->forms[value][NA_PLAIN] != NA_NONE || p->forms[value][NA_LAST] != NA_NONE;
+    if (!made && at != NA_NONE && nori__node_is(p->part->nodes[at], NORI__OP_ONNX_DequantizeLinear)) {
+        value = p->part->node_values[at][0]; /* as its bytes will be turned to floats */
+    }
     return p->forms[value][NA_PLAIN] == NA_NONE && p->forms[value][NA_LAST] != NA_NONE ? NA_LAST
                                                                                        : NA_PLAIN;
 }
@@ -184,7 +235,7 @@ uint32_t nori__na_make(na_part *p, uint32_t value, int form)
 {
     form = fitting(p, value, form);
     na_shape s = nori__na_shape(p, value, form);
-    return p->forms[value][form] = nori__na_operand(p, &s);
+    return p->forms[value][form] = nori__na_operand_like(p, value, &s);
 }
 
 void nori__na_share(na_part *p, uint32_t value, int form, uint32_t operand)
@@ -192,25 +243,27 @@ void nori__na_share(na_part *p, uint32_t value, int form, uint32_t operand)
     p->forms[value][fitting(p, value, form)] = operand;
 }
 
-static uint32_t constant_form(na_part *p, uint32_t value, int form)
+uint32_t nori__na_constant_form(na_part *p, uint32_t value, int form, const nori_tensor *t)
 {
-    const nori_tensor *t = nori__na_tensor(p, value);
+    form = fitting(p, value, form);
+    na_type type = type_of(p, value);
     na_shape s = nori__na_shape(p, value, form);
-    float *room = nori__na_room(p, t->count);
-    const float *from = t->data;
+    size_t size = t->type == NORI_FLOAT ? sizeof(float) : 1;
+    char *room = nori__na_bytes_room(p, t->count, size);
+    const char *from = t->data;
     if (!room) {
         return NA_NONE;
     }
     if (form == NA_PLAIN) {
-        memcpy(room, from, (size_t)t->count * sizeof(*room));
+        memcpy(room, from, (size_t)t->count * size);
     } else {
         int64_t area = s.d[1] * s.d[2];
         for (int64_t i = 0; i < t->count; i++) { /* i counts where it goes */
-            int64_t c = i % s.d[3], at = i / s.d[3];
-            room[i] = from[(at / area * s.d[3] + c) * area + at % area];
+            int64_t c = i % s.d[3], at = i / s.d[3], of = (at / area * s.d[3] + c) * area + at % area;
+            memcpy(room + (size_t)i * size, from + (size_t)of * size, size);
         }
     }
-    return p->forms[value][form] = nori__na_constant(p, &s, room);
+    return p->forms[value][form] = filled(p, &type, s.rank, s.d, NULL, room, (size_t)t->count * size);
 }
 
 uint32_t nori__na_want(na_part *p, uint32_t value, int form)
@@ -222,7 +275,7 @@ uint32_t nori__na_want(na_part *p, uint32_t value, int form)
         return p->status == NORI_OK ? p->forms[value][form] : NA_NONE;
     }
     if (nori__na_tensor(p, value)) {
-        return constant_form(p, value, form);
+        return nori__na_constant_form(p, value, form, nori__na_tensor(p, value));
     }
     if (p->input[value] != NA_NONE && p->forms[value][NA_PLAIN] == NA_NONE) {
         uint32_t made = nori__na_make(p, value, NA_PLAIN);
@@ -231,6 +284,9 @@ uint32_t nori__na_want(na_part *p, uint32_t value, int form)
         return form == NA_PLAIN ? made : nori__na_want(p, value, form);
     }
     uint32_t from = p->forms[value][form == NA_PLAIN ? NA_LAST : NA_PLAIN];
+    if (from == NA_NONE && nori__na_dequantized(p, value, form) != NA_NONE) {
+        return nori__na_want(p, value, form);
+    }
     if (from == NA_NONE) {
         nori__na_refuse(p, "a value is read before it is made");
         return NA_NONE;

@@ -42,20 +42,17 @@ static uint32_t add_pads(na_part *p, const nori__window *w, uint32_t *in)
 
 /* ---- convolutions ---- */
 
-static bool is_depthwise(const nori__node *n, const nori_tensor *weight)
+bool nori__na_depthwise(const nori__node *n, const nori_tensor *weight)
 {
     int64_t groups = nori__attr_i(n, "group", 1);
     return groups > 1 && groups == n->inputs[0]->type.dims[1].value && weight->dims[1] == 1;
 }
 
-const char *nori__na_claim_conv(const na_self *self, const nori__node *n)
+const char *nori__na_conv_fits(const na_self *self, const nori__node *n, const nori_tensor *weight,
+                               const nori_tensor *bias)
 {
     nori__window w;
-    const nori_tensor *weight = nori__na_floats(n, 1), *bias = nori__na_floats(n, 2);
     int64_t groups = nori__attr_i(n, "group", 1);
-    if (!weight || weight->rank != n->inputs[0]->type.rank || (nori__na_in(n, 2) && !bias)) {
-        return "its weights are not constant floats";
-    }
     const char *why = read_window(n, weight, &w);
     if (why) {
         return why;
@@ -64,7 +61,7 @@ const char *nori__na_claim_conv(const na_self *self, const nori__node *n)
         weight->dims[0] % groups != 0 || (bias && bias->count != weight->dims[0])) {
         return "its groups and weights do not fit";
     }
-    bool grouped = groups > 1 && !is_depthwise(n, weight);
+    bool grouped = groups > 1 && !nori__na_depthwise(n, weight);
     bool dilated = w.dilation[0] > 1 || w.dilation[1] > 1;
     if (grouped && dilated) {
         return "NNAPI dilates no convolution of groups";
@@ -72,6 +69,15 @@ const char *nori__na_claim_conv(const na_self *self, const nori__node *n)
     return (grouped || dilated) && self->level < 29
                ? "NNAPI has groups and dilation from feature level 29 on"
                : NULL;
+}
+
+const char *nori__na_claim_conv(const na_self *self, const nori__node *n)
+{
+    const nori_tensor *weight = nori__na_weights(n, 1), *bias = nori__na_weights(n, 2);
+    if (!weight || weight->rank != n->inputs[0]->type.rank || (nori__na_in(n, 2) && !bias)) {
+        return "its weights are not constant floats";
+    }
+    return nori__na_conv_fits(self, n, weight, bias);
 }
 
 /* [out][in][h][w] to [out][h][w][in], of depthwise ones [out][1][h][w] to [1][h][w][out]. */
@@ -108,22 +114,18 @@ static uint32_t add_bias(na_part *p, const nori_tensor *bias, int64_t count)
     return room ? nori__na_constant(p, &s, room) : NA_NONE;
 }
 
-void nori__na_emit_conv(na_part *p, const na_job *j)
+void nori__na_add_conv(na_part *p, const nori__node *node, const nori_tensor *weight,
+                       const uint32_t *given, int fused, uint32_t out)
 {
     nori__window w;
-    const nori_tensor *weight = nori__na_floats(j->node, 1);
-    const char *why = read_window(j->node, weight, &w);
-    int64_t groups = nori__attr_i(j->node, "group", 1);
-    bool depthwise = is_depthwise(j->node, weight), grouped = groups > 1 && !depthwise;
-    uint32_t in[16] = {nori__na_want(p, j->in[0], NA_LAST)}, n = 3;
-    int fused;
+    const char *why = read_window(node, weight, &w);
+    int64_t groups = nori__attr_i(node, "group", 1);
+    bool depthwise = nori__na_depthwise(node, weight), grouped = groups > 1 && !depthwise;
+    uint32_t in[16] = {given[0], given[1], given[2]}, n = 3;
     if (why) {
         nori__na_refuse(p, why);
         return;
     }
-    uint32_t out = nori__na_fuse(p, j->out, &fused);
-    in[1] = add_filter(p, weight, depthwise);
-    in[2] = add_bias(p, nori__na_floats(j->node, 2), weight->dims[0]);
     n += add_pads(p, &w, in + n);
     if (depthwise) {
         in[n++] = nori__na_int(p, weight->dims[0] / groups);
@@ -140,7 +142,26 @@ void nori__na_emit_conv(na_part *p, const na_job *j)
         in[n++] = nori__na_int(p, w.dilation[0]);
     }
     nori__na_op(p, depthwise ? NA_DEPTHWISE_CONV_2D : grouped ? NA_GROUPED_CONV_2D : NA_CONV_2D, in, n,
-                nori__na_make(p, out, NA_LAST));
+                out);
+}
+
+void nori__na_emit_conv(na_part *p, const na_job *j)
+{
+    nori_tensor *made[2] = {NULL, NULL};
+    const nori_tensor *weight = nori__na_weight_floats(j->node, 1, &made[0]);
+    const nori_tensor *bias = nori__na_weight_floats(j->node, 2, &made[1]);
+    int fused;
+    if (weight && (bias || !nori__na_in(j->node, 2))) {
+        uint32_t in[3] = {nori__na_want(p, j->in[0], NA_LAST),
+                          add_filter(p, weight, nori__na_depthwise(j->node, weight)),
+                          add_bias(p, bias, weight->dims[0])};
+        uint32_t out = nori__na_fuse(p, j->out, &fused);
+        nori__na_add_conv(p, j->node, weight, in, fused, nori__na_make(p, out, NA_LAST));
+    } else {
+        nori__na_refuse(p, "its weights cannot be had as floats");
+    }
+    nori_tensor_free(made[0]);
+    nori_tensor_free(made[1]);
 }
 
 /* ---- pools ---- */
@@ -174,7 +195,7 @@ const char *nori__na_claim_pool(const na_self *self, const nori__node *n)
             return "its pads are as wide as its window";
         }
     }
-    return padded && nori__node_is(n, NORI__OP_ONNX_AveragePool) &&
+    return padded && !nori__node_is(n, NORI__OP_ONNX_MaxPool) &&
                    nori__attr_i(n, "count_include_pad", 0)
                ? "NNAPI does not count pads in averages"
                : NULL;
