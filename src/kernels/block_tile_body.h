@@ -23,7 +23,9 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
 {
     vf s[TILE_PIXELS][2];
     size_t next = f->step ? f->step : VL;
+    UNROLL
     for (size_t i = 0; i < pixels; i++) {
+        UNROLL
         for (size_t b = 0; b < blocks; b++) {
             s[i][b] = f->bias ? v_load(f->bias + b * VL) : v_load(y + b * y_block + i * next);
         }
@@ -36,9 +38,11 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
         for (size_t l = 0; l < lanes; l++, w += blocks * VL) {
             NORI__PREFETCH(w + ahead);
             vf w0 = v_load(w), w1 = blocks > 1 ? v_load(w + VL) : w0;
+            UNROLL
             for (size_t i = 0; i < pixels; i++) {
                 const char *p = i < 3 ? p0 : i < 6 ? p3 : i < 9 ? p6 : i < 12 ? p9 : p12;
                 vf v = v_set(tile_at(p, i % 3, step));
+                V_HOLD(v);
                 s[i][0] = v_fma(v, w0, s[i][0]);
                 if (blocks > 1) {
                     s[i][1] = v_fma(v, w1, s[i][1]);
@@ -52,7 +56,9 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
         }
     }
     if (f->add) {
+        UNROLL
         for (size_t i = 0; i < pixels; i++) {
+            UNROLL
             for (size_t b = 0; b < blocks; b++) {
                 s[i][b] = v_add(s[i][b], v_load(f->add + b * y_block + i * next));
             }
@@ -60,13 +66,17 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
     }
     if (f->clamp) {
         vf low = v_set(f->low), high = v_set(f->high);
+        UNROLL
         for (size_t i = 0; i < pixels; i++) {
+            UNROLL
             for (size_t b = 0; b < blocks; b++) {
                 s[i][b] = v_clamp(s[i][b], low, high);
             }
         }
     }
+    UNROLL
     for (size_t i = 0; i < pixels; i++) {
+        UNROLL
         for (size_t b = 0; b < blocks; b++) {
             v_store(y + b * y_block + i * next, s[i][b]);
         }

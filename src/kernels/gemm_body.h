@@ -66,10 +66,12 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
     size_t row = a_row * sizeof(float), next = a_k * sizeof(float);
     const char *p0 = (const char *)(const void *)a, *p3 = p0 + 3 * row, *p6 = p3 + 3 * row;
     const char *p9 = p6 + 3 * row, *p12 = p9 + 3 * row;
+    UNROLL
     for (size_t i = 0; i < rows; i++) {
         s[i][0] = s[i][1] = v_zero();
     }
     size_t p = 0;
+#if MR == 6 /* with more sums four steps do not fit the registers */
     if (next == sizeof(float)) { /* rows along k: several steps a turn, fewer additions of addresses */
         for (; p + TURN <= k; p += TURN, b += TURN * NR) {
             for (size_t u = 0; u < TURN; u++) {
@@ -90,11 +92,14 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
             p12 += TURN * sizeof(float);
         }
     }
+#endif
     for (; p < k; p++, b += NR) {
         vf b0 = v_load(b), b1 = halves > 1 ? v_load(b + VL) : b0;
+        UNROLL
         for (size_t i = 0; i < rows; i++) {
             const char *q = i < 3 ? p0 : i < 6 ? p3 : i < 9 ? p6 : i < 12 ? p9 : p12;
             vf v = v_set(gemm_at(q, i % 3, row));
+            V_HOLD(v);
             s[i][0] = v_fma(v, b0, s[i][0]);
             if (halves > 1) {
                 s[i][1] = v_fma(v, b1, s[i][1]);
@@ -106,6 +111,7 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
         p9 += next;
         p12 += next;
     }
+    UNROLL
     for (size_t i = 0; i < rows; i++) {
         gemm_put(s[i][0], s[i][1], i, cols, c + i * ldc, f);
     }
@@ -156,13 +162,16 @@ ALWAYS void gemm_few(const size_t rows, const size_t parts, const bool far, size
                      const nori__f32_finish *f)
 {
     vf s[4][4][2];
+    UNROLL
     for (size_t i = 0; i < rows; i++) {
+        UNROLL
         for (size_t u = 0; u < parts; u++) {
             s[i][u][0] = s[i][u][1] = v_zero();
         }
     }
     size_t p = 0;
     for (; p + parts <= k; p += parts, b += parts * NR) {
+        UNROLL
         for (size_t u = 0; u < parts; u++) {
             vf b0 = v_load(b + u * NR), b1 = v_load(b + u * NR + VL);
             if (far) {
@@ -171,6 +180,7 @@ ALWAYS void gemm_few(const size_t rows, const size_t parts, const bool far, size
             if (far && VL == 16) {
                 NORI__PREFETCH(b + u * NR + VL + FEW_AHEAD);
             }
+            UNROLL
             for (size_t i = 0; i < rows; i++) {
                 vf v = v_set(x[i * ldx + p + u]);
                 s[i][u][0] = v_fma(v, b0, s[i][u][0]);
@@ -180,12 +190,14 @@ ALWAYS void gemm_few(const size_t rows, const size_t parts, const bool far, size
     }
     for (; p < k; p++, b += NR) {
         vf b0 = v_load(b), b1 = v_load(b + VL);
+        UNROLL
         for (size_t i = 0; i < rows; i++) {
             vf v = v_set(x[i * ldx + p]);
             s[i][0][0] = v_fma(v, b0, s[i][0][0]);
             s[i][0][1] = v_fma(v, b1, s[i][0][1]);
         }
     }
+    UNROLL
     for (size_t i = 0; i < rows; i++) {
         for (size_t u = parts / 2; u > 0; u /= 2) {
             for (size_t q = 0; q < u; q++) {

@@ -10,6 +10,22 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
+/* In front of a loop over an array of sums: they stay in registers only where all of it is unrolled. */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+/* A value that is used several times stays in a register: a compiler may else load it for each use. */
+#if defined(NORI__SIMD_AVX512)
+#define V_HOLD(v) __asm__("" : "+v"(v))
+#elif defined(__SSE2__)
+#define V_HOLD(v) __asm__("" : "+x"(v))
+#else
+#define V_HOLD(v) ((void)0)
+#endif
+
 #if defined(NORI__SIMD_AVX512)
 #include <immintrin.h>
 #define VL 16
