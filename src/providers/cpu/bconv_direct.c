@@ -20,15 +20,41 @@ static size_t at_least(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* Inputs along dimension d that outputs look at, pads included. */
+static size_t reach_of(const nori__block_window *g, int d)
+{
+    return (g->out[d] - 1) * g->stride[d] + (g->kernel[d] - 1) * g->dilation[d] + 1;
+}
+
+/* Sizes of a unit's copy, where there is one. */
+static bool copy_sizes(nori__bconv_run *r, size_t width)
+{
+    const nori__block_window *g = &r->g;
+    size_t total = 0, pixel = r->x_blocks * (r->s->planes ? 1 : r->s->block) * sizeof(float);
+    if (r->gathered) {
+        r->copy_width = g->out[1];
+        r->copy_rows = r->span + (g->kernel[0] - 1) * g->dilation[0] / g->stride[0];
+        return nori__mul_size(r->copy_width * g->kernel[1] * g->stride[0], r->copy_rows, &total) &&
+               nori__mul_size(total, pixel, &r->thread_bytes);
+    }
+    if (r->copied) {
+        r->copy_width = width;
+        r->copy_rows = (r->span - 1) * g->stride[0] + (g->kernel[0] - 1) * g->dilation[0] + 1;
+        return nori__mul_size(r->copy_width, r->copy_rows, &total) &&
+               nori__mul_size(total, pixel, &r->thread_bytes);
+    }
+    return true;
+}
+
 bool nori__bconv_direct_plan(nori__bconv_run *r, int threads)
 {
     const nori__bconv *s = r->s;
     const nori__block_window *g = &r->g;
     size_t c = s->planes ? 1 : s->block, tile = nori__kernels_get()->block_pixels;
-    size_t reach[2], total = 0;
+    size_t reach[2];
     r->copied = false;
     for (int d = 0; d < 2; d++) {
-        reach[d] = (g->out[d] - 1) * g->stride[d] + (g->kernel[d] - 1) * g->dilation[d] + 1;
+        reach[d] = reach_of(g, d);
         r->copied = r->copied || g->begin[d] > 0 || reach[d] > g->in[d];
     }
     r->flat = !r->copied && !s->planes && s->kernel[0] * s->kernel[1] == 1 && g->stride[0] == 1 &&
@@ -50,19 +76,18 @@ bool nori__bconv_direct_plan(nori__bconv_run *r, int threads)
                  .line = (double)in / (r->copied ? 4 : 16)}};
     nori__bconv_split(r, &how, threads);
     r->offset_bytes = s->terms * sizeof(int64_t);
-    if (r->gathered) {
-        r->copy_width = g->out[1];
-        r->copy_rows = r->span + (g->kernel[0] - 1) * g->dilation[0] / g->stride[0];
-        return nori__mul_size(r->copy_width * g->kernel[1] * g->stride[0], r->copy_rows, &total) &&
-               nori__mul_size(total, r->x_blocks * c * sizeof(float), &r->thread_bytes);
-    }
-    if (r->copied) {
-        r->copy_width = reach[1];
-        r->copy_rows = (r->span - 1) * g->stride[0] + (g->kernel[0] - 1) * g->dilation[0] + 1;
-        return nori__mul_size(r->copy_width, r->copy_rows, &total) &&
-               nori__mul_size(total, r->x_blocks * c * sizeof(float), &r->thread_bytes);
-    }
-    return true;
+    return copy_sizes(r, reach[1]);
+}
+
+bool nori__bconv_direct_rows_plan(nori__bconv_run *r, size_t rows)
+{
+    const nori__block_window *g = &r->g;
+    size_t width = reach_of(g, 1);
+    r->copied = g->begin[0] > 0 || g->begin[1] > 0 || reach_of(g, 0) > g->in[0] || width > g->in[1];
+    r->step = g->stride[1] * (r->s->planes ? 1 : r->s->block);
+    r->span = rows;
+    r->offset_bytes = r->s->terms * sizeof(int64_t);
+    return copy_sizes(r, width);
 }
 
 /* Floats between planes and rows of what tiles read. */
@@ -209,5 +234,20 @@ void nori__bconv_direct_units(void *run, int64_t begin, int64_t end, int thread)
         for (size_t p = share * r->share; p < (share + 1) * r->share && p < all; p++) {
             pair(r, p, image, first, n, x);
         }
+    }
+}
+
+void nori__bconv_direct_rows(const nori__bconv_run *r, size_t image, size_t first, size_t n, size_t to,
+                             float *copy)
+{
+    const float *x = r->x + image * r->x_batch;
+    if (r->copied) {
+        copy_rows(r, x, first, n, copy);
+        x = copy;
+    } else {
+        x += first * r->g.stride[0] * row_step(r);
+    }
+    for (size_t p = 0; p < r->s->pairs * r->s->group; p++) {
+        pair(r, p, 0, to, n, x);
     }
 }

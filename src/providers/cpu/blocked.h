@@ -19,6 +19,9 @@ typedef enum nori__blocked_id {
     NORI__BLOCKED_TURNED, /* ConvTranspose of blocked X, W, B; activation */
     NORI__BLOCKED_EXPAND, /* X, W, B of a 1 x 1 convolution, W, B of the depthwise one after it, whose
                              attributes it has; expand_activation and expand_params of the first */
+    NORI__BLOCKED_STEM, /* plain X with few channels, W, B of a convolution, then a MaxPool, whose
+                           attributes it has; conv_window (strides, dilations, pads before and after),
+                           conv_activation, conv_params of the first */
     NORI__BLOCKED_POOL,  /* attribute average, else those of the pools */
     NORI__BLOCKED_MEAN,  /* over height and width, which stay as 1 */
     NORI__BLOCKED_SCALE, /* X times a blocked value of one pixel */
@@ -39,7 +42,7 @@ static inline size_t nori__div_up(size_t a, size_t b)
 }
 
 extern const nori__kernel nori__blocked_from, nori__blocked_to, nori__blocked_conv,
-    nori__blocked_turned, nori__blocked_expand, nori__blocked_pool, nori__blocked_mean,
+    nori__blocked_turned, nori__blocked_expand, nori__blocked_stem, nori__blocked_pool, nori__blocked_mean,
     nori__blocked_scale, nori__blocked_norm,
     nori__blocked_leaky, nori__blocked_resize;
 
@@ -116,6 +119,11 @@ typedef struct nori__bconv_run {
 bool nori__bconv_direct_plan(nori__bconv_run *r, int threads);
 void nori__bconv_direct_units(void *run, int64_t begin, int64_t end, int thread);
 void nori__bconv_direct_offsets(nori__bconv_run *r);
+/* The same for up to so many rows of all channels at a time, which go to row to of r->y. copy:
+ * thread_bytes. */
+bool nori__bconv_direct_rows_plan(nori__bconv_run *r, size_t rows);
+void nori__bconv_direct_rows(const nori__bconv_run *r, size_t image, size_t first, size_t n, size_t to,
+                             float *copy);
 bool nori__bconv_winograd_plan(nori__bconv_run *r, int threads);
 void nori__bconv_winograd_offsets(nori__bconv_run *r);
 void nori__bconv_winograd_units(void *run, int64_t begin, int64_t end, int thread);

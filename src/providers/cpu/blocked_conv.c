@@ -1,5 +1,5 @@
 /* blocked_conv.c: which convolutions go over channel blocks, and how: alone, or a depthwise one joined
- * with the 1 x 1 one in front of it. */
+ * with the 1 x 1 one in front of it, the first one with the MaxPool behind it. */
 #include "providers/cpu/blocked_rules.h"
 
 /* Up to so many channels a convolution reads plain images: blocks would be mostly empty. */
@@ -84,6 +84,61 @@ static nori__node *join_expansion(nori__blocker *b, nori__node *n, nori__node *e
         nori__node_remove(e);
         if (!nori__node_set_text(made, "expand_activation", name) ||
             (p && n_p > 0 && !nori__node_set_floats(made, "expand_params", p, n_p))) {
+            nori__no_memory(b->err);
+            return NULL;
+        }
+    }
+    return made;
+}
+
+/* The convolution over a plain image that makes the MaxPool n's input for n alone. */
+static nori__node *first_conv(const nori__blocker *b, const nori__node *n, nori__window *w)
+{
+    const nori__value *x = n->inputs[0], *t = nori__twin_of(b, x);
+    nori__node *e = t && t->uses == 0 && x->uses == 1 && !(x->flags & NORI__VALUE_OUTPUT)
+                        ? t->producer
+                        : NULL;
+    if (!e || !nori__blocked_is(e, NORI__BLOCKED_CONV) || e->inputs[0]->type.rank != 4 ||
+        nori__input(e, 3)) {
+        return NULL;
+    }
+    const nori_tensor *weight = nori__value_const(e->inputs[1]);
+    const nori__value *bias = nori__input(e, 2);
+    nori__window pool;
+    if (!weight || (bias && !nori__value_const(bias)) || n->output_count != 1 ||
+        nori__window_read(e, NULL, 2, weight->dims + 2, w) != NORI_OK ||
+        nori__window_read(n, NULL, 2, NULL, &pool) != NORI_OK || !nori__given_pads(n, NULL) ||
+        w->auto_pad > NORI__PAD_VALID || pool.auto_pad > NORI__PAD_VALID) {
+        return NULL;
+    }
+    for (int i = 0; i < 2; i++) { /* windows that lie in pads alone are left to the pool */
+        if (pool.begin[i] >= pool.kernel[i] || pool.end[i] >= pool.kernel[i]) {
+            return NULL;
+        }
+    }
+    return e;
+}
+
+nori__node *nori__block_stem(nori__blocker *b, nori__node *n)
+{
+    nori__window w;
+    nori__node *e = first_conv(b, n, &w);
+    if (!e) {
+        return NULL;
+    }
+    nori__value *in[3] = {e->inputs[0], e->inputs[1], nori__input(e, 2)};
+    int64_t window[8] = {w.stride[0], w.stride[1], w.dilation[0], w.dilation[1],
+                         w.begin[0], w.begin[1], w.end[0], w.end[1]};
+    const char *name = nori__attr_s(e, "activation", "");
+    size_t n_p;
+    const float *p = nori__attr_floats(e, "activation_params", &n_p);
+    b->twin[n->inputs[0]->id] = NULL;
+    nori__node *made = nori__put_blocked(b, n, NORI__BLOCKED_STEM, in, in[2] ? 3 : 2);
+    if (made) {
+        nori__node_remove(e);
+        if (!nori__node_set_ints(made, "conv_window", window, 8) ||
+            !nori__node_set_text(made, "conv_activation", name) ||
+            (p && n_p > 0 && !nori__node_set_floats(made, "conv_params", p, n_p))) {
             nori__no_memory(b->err);
             return NULL;
         }

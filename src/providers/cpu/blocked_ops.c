@@ -119,6 +119,33 @@ static nori_status infer_pool(nori__infer *c)
     return NORI_OK;
 }
 
+/* The pool's window over what the convolution makes. */
+static nori_status infer_stem(nori__infer *c)
+{
+    int rank = nori__in_rank(c, 0);
+    size_t n = 0;
+    const int64_t *conv = nori__attr_ints(c->node, "conv_window", &n);
+    if (rank != 4 || nori__in_rank(c, 1) != 4 || n != 8) {
+        return rank < 0 ? NORI_OK : rank_error(c, rank == 4, 4);
+    }
+    const nori__dim *wd = c->in[1].dims;
+    nori__window w;
+    NORI__TRY(nori__window_read(c->node, c->err, 2, NULL, &w));
+    nori__dim dims[5] = {c->in[0].dims[0], blocks_of(wd[0]), NORI__DIM_ANY, NORI__DIM_ANY,
+                         nori__dim_of(block())};
+    for (int d = 0; d < 2; d++) {
+        int64_t in = c->in[0].dims[d + 2].value, size;
+        int64_t rest = in + conv[4 + d] + conv[6 + d] - ((wd[d + 2].value - 1) * conv[2 + d] + 1);
+        if (in >= 0 && rest < 0) {
+            return nori__fail(c->err, NORI_ERROR_MODEL, "the kernel is larger than the padded input");
+        }
+        NORI__TRY(nori__window_out(&w, c->err, d, in < 0 ? -1 : rest / conv[d] + 1, &size));
+        dims[d + 2] = nori__dim_of(size);
+    }
+    nori__out_set(c, 0, NORI_FLOAT, 5, dims);
+    return NORI_OK;
+}
+
 static nori_status infer_mean(nori__infer *c)
 {
     if (nori__in_rank(c, 0) != 5) {
@@ -164,6 +191,7 @@ static const struct row {
     {ROW(NORI__BLOCKED_CONV, "BlockedConv", 0, infer_conv), &nori__blocked_conv},
     {ROW(NORI__BLOCKED_TURNED, "BlockedConvTranspose", 0, infer_turned), &nori__blocked_turned},
     {ROW(NORI__BLOCKED_EXPAND, "BlockedExpand", 0, infer_expand), &nori__blocked_expand},
+    {ROW(NORI__BLOCKED_STEM, "BlockedStem", 0, infer_stem), &nori__blocked_stem},
     {ROW(NORI__BLOCKED_POOL, "BlockedPool", 0, infer_pool), &nori__blocked_pool},
     {ROW(NORI__BLOCKED_MEAN, "BlockedMean", 0, infer_mean), &nori__blocked_mean},
     {ROW(NORI__BLOCKED_SCALE, "BlockedScale", NORI__OP_INPLACE, nori__infer_same),

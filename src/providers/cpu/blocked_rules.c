@@ -8,6 +8,10 @@ static nori__node *block_pool(nori__blocker *b, nori__node *n)
     nori__value *x = nori__twin_of(b, n->inputs[0]);
     bool average = nori__node_is(n, NORI__OP_ONNX_AveragePool);
     nori__window w;
+    nori__node *stem = !average && x ? nori__block_stem(b, n) : NULL;
+    if (stem || b->err->status != NORI_OK) {
+        return stem;
+    }
     if (!x || n->output_count != 1 || nori__window_read(n, NULL, 2, NULL, &w) != NORI_OK ||
         !nori__given_pads(n, NULL)) {
         return NULL;

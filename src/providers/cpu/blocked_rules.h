@@ -48,6 +48,7 @@ nori__node *nori__put_same(nori__blocker *b, nori__node *n, nori__value *const *
 
 /* The blocked node in the place of n, or NULL: n is none of theirs, or an error. */
 nori__node *nori__block_conv(nori__blocker *b, nori__node *n);   /* blocked_conv.c: convolutions */
+nori__node *nori__block_stem(nori__blocker *b, nori__node *n); /* ... joined with the MaxPool n */
 nori__node *nori__block_follow(nori__blocker *b, nori__node *n); /* blocked_rules.c: the rest */
 
 #endif

@@ -13,6 +13,7 @@ nori_sources(
     cpu_bexpand.c
     cpu_bmove.c
     cpu_bpool.c
+    cpu_bstem.c
     cpu_bturned.c
     cpu_cast.c
     cpu_common.c
