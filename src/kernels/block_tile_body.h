@@ -31,6 +31,25 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
         }
     }
     step *= sizeof(float);
+    if (lanes == 1) { /* plain images: a term is a multiplication */
+        size_t three = 3 * step;
+        for (size_t t = 0; t < terms; t++, w += blocks * VL) {
+            const char *p = (const char *)(const void *)(x + offset[t]);
+            NORI__PREFETCH(w + ahead);
+            vf w0 = v_load(w), w1 = blocks > 1 ? v_load(w + VL) : w0;
+            UNROLL
+            for (size_t i = 0; i < pixels; i++) {
+                vf v = v_set(tile_at(p, i % 3, step));
+                V_HOLD(v);
+                s[i][0] = v_fma(v, w0, s[i][0]);
+                if (blocks > 1) {
+                    s[i][1] = v_fma(v, w1, s[i][1]);
+                }
+                p += i % 3 == 2 ? three : 0;
+            }
+        }
+        terms = 0;
+    }
     for (size_t t = 0; t < terms; t++) {
         const char *p0 = (const char *)(const void *)(x + offset[t]);
         const char *p3 = p0 + 3 * step, *p6 = p3 + 3 * step, *p9 = p6 + 3 * step;
