@@ -79,9 +79,11 @@ static void fetch(const float *b, size_t floats, size_t i, size_t parts)
     }
 }
 
-/* Rows [i0, i1) by columns [j0, j1), in panels, for one block of k. */
+/* Rows [i0, i1) by columns [j0, j1), in panels, for one block of k. after: the panel that comes when
+ * these are done, or NULL. */
 static void multiply(const product_job *job, const nori__product_part *part, const float *b,
-                     size_t b_panel, size_t block, size_t i0, size_t i1, size_t j0, size_t j1)
+                     size_t b_panel, const float *after, size_t block, size_t i0, size_t i1,
+                     size_t j0, size_t j1)
 {
     const nori__product *p = job->p;
     const cut *c = &job->cut;
@@ -94,6 +96,7 @@ static void multiply(const product_job *job, const nori__product_part *part, con
         for (size_t j = j0; j < j1; j++) {
             size_t col = j * c->nr, cols = p->n - col < c->nr ? p->n - col : c->nr;
             const float *panel = b + (j - j0) * b_panel;
+            const float *next = j + 1 < j1 ? panel + b_panel : ie < i1 ? b : after;
             f.col = first && p->col ? p->col + col : NULL;
             for (size_t i = ib; i < ie; i++) {
                 size_t row = row_of(job, part, i), end = row_of(job, part, i + 1);
@@ -104,8 +107,8 @@ static void multiply(const product_job *job, const nori__product_part *part, con
                 f.row = first && part->row ? part->row + row : NULL;
                 f.add = !first ? to : part->add ? part->add + row * p->ldc + col : NULL;
                 f.ld_add = p->ldc;
-                if (part->b && j + 1 < j1) {
-                    fetch(panel + b_panel, kc * c->nr, i - ib, ie - ib);
+                if (part->b && next) {
+                    fetch(next, kc * c->nr, i - ib, ie - ib);
                 }
                 job->kern->f32_tile(rows, cols, kc, a, a_row, a_k, panel, to, p->ldc, &f);
             }
@@ -129,15 +132,20 @@ static void product_units(void *user, int64_t begin, int64_t end, int thread)
         for (size_t block = 0; block < c->blocks; block++) {
             size_t k0 = block * c->kc, kc = p->k - k0 < c->kc ? p->k - k0 : c->kc;
             if (part.b) {
-                multiply(job, &part, part.b + j0 * c->nr * p->k + k0 * c->nr, p->k * c->nr, block,
-                         i0, i1, j0, j1);
+                const float *b = part.b + j0 * c->nr * p->k + k0 * c->nr, *after = NULL;
+                if (block + 1 < c->blocks) {
+                    after = b + kc * c->nr;
+                } else if (j1 < c->cols) {
+                    after = part.b + j1 * c->nr * p->k;
+                }
+                multiply(job, &part, b, p->k * c->nr, after, block, i0, i1, j0, j1);
                 continue;
             }
             float *b = job->scratch + (size_t)thread * c->scratch;
             for (size_t j = j0; j < j1; j++) {
                 p->pack(p, index, k0, kc, j, b + (j - j0) * kc * c->nr);
             }
-            multiply(job, &part, b, kc * c->nr, block, i0, i1, j0, j1);
+            multiply(job, &part, b, kc * c->nr, NULL, block, i0, i1, j0, j1);
         }
         if (p->act.apply) {
             size_t col = j0 * c->nr, n = (j1 * c->nr < p->n ? j1 * c->nr : p->n) - col;
