@@ -1,0 +1,7 @@
+nori_sources(
+    export.c
+    layers.c
+    trace_compute.c
+    trace_model.c
+    tracer.c
+)
