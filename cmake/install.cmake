@@ -5,7 +5,7 @@ install(DIRECTORY include/nori DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MAT
 install(FILES README.md ARCHITECTURE.md CHANGELOG.md SECURITY.md LICENSE
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright) # where Debian looks
-install(DIRECTORY examples/embed DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(DIRECTORY examples/embed examples/trace DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # ---- man page and completion: the command itself says what they hold ----
@@ -53,6 +53,7 @@ configure_package_config_file(cmake/noriConfig.cmake.in noriConfig.cmake
     INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(noriConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/noriConfig.cmake ${PROJECT_BINARY_DIR}/noriConfigVersion.cmake
+    cmake/nori_export.cmake
     DESTINATION ${package_dir})
 
 # ---- pkg-config ----

@@ -44,6 +44,17 @@ done
 [ "$(linked "$work/shared/embed")" = 1 ] || fail "nori::nori is not the shared library"
 [ "$(linked "$work/static/embed")" = 0 ] || fail "nori::nori_static is not the static library"
 
+# Models exported as part of a build, as nori_export of the package does it.
+cmake -S "$root/examples/trace" -B "$work/trace" -DCMAKE_PREFIX_PATH="$there" >"$work/trace.log" 2>&1 &&
+    cmake --build "$work/trace" >>"$work/trace.log" 2>&1 || { cat "$work/trace.log"; fail "nori_export"; }
+for model in mlp residual transformer; do
+    "$there/bin/nori" check "$work/trace/$model.onnx" >/dev/null || fail "$model.onnx is not valid"
+done
+before=$(stat -c %Y "$work/trace/mlp.onnx")
+cmake --build "$work/trace" >>"$work/trace.log" 2>&1
+[ "$before" = "$(stat -c %Y "$work/trace/mlp.onnx")" ] || fail "a model is exported again though nothing changed"
+echo "nori_export: three models, traced once"
+
 if ! command -v pkg-config >/dev/null; then
     echo "pkg-config is not installed: building by it not tested"
     exit 0

@@ -17,9 +17,10 @@ static const cli_option options[] = {
 
 enum { MOST = 1 << 30 }; /* bytes of a text */
 
-static char *read_text(const cli_args *args, const char *path, size_t *size, nori_error *err)
+static char *read_text(const cli_args *args, const char *path, size_t *size)
 {
-    FILE *f = cli_open(path, true, err);
+    nori_error err = {0};
+    FILE *f = cli_open(path, true, &err);
     char *text = NULL;
     size_t room = 0;
     *size = 0;
@@ -39,7 +40,7 @@ static char *read_text(const cli_args *args, const char *path, size_t *size, nor
         *size += fread(text + *size, 1, room - *size, f);
     }
     if (!f) {
-        cli_fail(args, err);
+        cli_fail(args, &err);
         return NULL;
     }
     bool failed = ferror(f) != 0;
@@ -88,8 +89,8 @@ static void print(const cli_args *args, const nori_model *model, const char *out
     } else if (!args->quiet) {
         char bytes[32];
         cli_bytes_text(nori_model_file_bytes(model), bytes, sizeof(bytes));
-        printf("%s was written: %zu nodes, %s; next: nori check %s\n", output, node_count(model), bytes,
-               output);
+        printf("%s was written: %zu node%s, %s; next: nori check %s\n", output, node_count(model),
+               node_count(model) == 1 ? "" : "s", bytes, output);
     }
 }
 
@@ -109,7 +110,7 @@ static int run(cli_args *args)
     if (code != EXIT_YES) {
         return code;
     }
-    char *text = read_text(args, path, &size, &err);
+    char *text = read_text(args, path, &size);
     char *folder = folder_of(path);
     nori_text_read_options_default(&o);
     o.base_dir = folder;

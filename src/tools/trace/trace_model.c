@@ -231,14 +231,25 @@ static nori_status declare_outputs(making *m, const nori_model *model)
     return s;
 }
 
-/* The lowest operator set where every node says the same in the form it was recorded in. Below 7 are
- * the broadcasts of old; today's runtimes begin there. */
-static nori_status lowest_as_recorded(const nori_model *model, nori__arena *arena, int64_t *lowest,
-                                      nori_error *err)
+/* Where the search begins. Below 7 are the broadcasts of old; today's runtimes begin there. What ONNX
+ * Runtime called LayerNormalization before ONNX had it in 17 is known, but not written. */
+static int64_t oldest_opset(const nori_tracer *t)
 {
-    enum { OLDEST = 7 };
+    for (size_t i = 0; i < t->ops.count; i++) {
+        const nori__recorded *op = t->ops.items[i];
+        if (op->used && !op->domain[0] && nori__same(op->op, "LayerNormalization")) {
+            return 17;
+        }
+    }
+    return 7;
+}
+
+/* The lowest operator set where every node says the same in the form it was recorded in. */
+static nori_status lowest_as_recorded(const nori_model *model, int64_t oldest, nori__arena *arena,
+                                      int64_t *lowest, nori_error *err)
+{
     *lowest = NORI__OPSET_MAX_ONNX;
-    for (int64_t opset = OLDEST; opset < NORI__OPSET_MAX_ONNX; opset++) {
+    for (int64_t opset = oldest; opset < NORI__OPSET_MAX_ONNX; opset++) {
         nori__vec blockers;
         nori_error problem = {0};
         nori__vec_init(&blockers, arena->allocator);
@@ -280,7 +291,7 @@ static nori_status settle_opset(making *m, nori_model *newest, nori_model **mode
     nori_tracer *t = m->t;
     int64_t lowest, asked = t->options->opset;
     nori_convert_options o;
-    NORI__TRY(lowest_as_recorded(newest, m->arena, &lowest, t->err));
+    NORI__TRY(lowest_as_recorded(newest, oldest_opset(t), m->arena, &lowest, t->err));
     nori_convert_options_default(&o);
     o.opset = asked ? asked : lowest;
     NORI__TRY(nori_convert(newest, &o, model, NULL, t->err));
