@@ -265,15 +265,17 @@ static bool may_take(nori__text_in *r)
 
 bool nori__text_expected(nori__text_in *r, const char *what)
 {
-    int c = nori__text_peek(r);
-    const char *stop = r->at;
-    while (stop < r->end && stop - r->at < 24 && (unsigned char)*stop > ' ') {
-        stop++;
+    char found[25];
+    size_t n = 0;
+    if (nori__text_peek(r) == 0) {
+        return nori__text_fail(r, r->at, r->at < r->end ? "%s was expected, found a NUL byte"
+                                                        : "%s was expected, the text ends here", what);
     }
-    if (c == 0) {
-        return nori__text_fail(r, r->at, "%s was expected, the text ends here", what);
+    for (const char *p = r->at; p < r->end && n + 1 < sizeof(found) && (unsigned char)*p > ' '; p++) {
+        found[n++] = (char)(*p < 127 && *p > 0 ? *p : '?'); /* may go to a terminal */
     }
-    return nori__text_fail(r, r->at, "%s was expected, found \"%.*s\"", what, (int)(stop - r->at), r->at);
+    found[n] = 0;
+    return nori__text_fail(r, r->at, "%s was expected, found \"%s\"", what, found);
 }
 
 bool nori__text_match(nori__text_in *r, char c)
