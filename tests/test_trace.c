@@ -272,6 +272,70 @@ static void gates_are_those_of_pytorch(void **state)
     nori_tensor_free(x);
 }
 
+/* ---- graphs as attributes ---- */
+
+/* What nori_traced_read would freeze, the graph decides: here the first element of x. */
+static nori_status chooses(void *user, nori_tracer *t, nori_traced *const *in, nori_traced **out)
+{
+    (void)user;
+    nori_traced *h = nori_traced_name(nori_layer_unary(t, "Neg", in[0]), "before");
+    nori_traced *first = nori_traced_op(t, "ReduceMax", in, 1, NULL, 0);
+    nori_traced *c = nori_layer_binary(t, "Greater", nori_layer_reshape(t, first, NULL, 0),
+                                       nori_traced_float(t, 0));
+    nori_attr a[2] = {
+        nori_attr_graph("then_branch", "th () => (float[] r) <float two = {2}> { r = Mul(before, two) }"),
+        nori_attr_graph("else_branch", "el () => (float[] r) { b = Add(before, x)\n r = Add(b, x) }")};
+    nori_traced_name(h, "after"); /* the graphs follow */
+    out[0] = nori_traced_op(t, "If", &c, 1, a, 2);
+    return NORI_OK;
+}
+
+static nori_status reads_nobody(void *user, nori_tracer *t, nori_traced *const *in, nori_traced **out)
+{
+    nori_attr a[2] = {nori_attr_graph("then_branch", user), nori_attr_graph("else_branch", user)};
+    nori_tensor *yes = filled(NORI_BOOL, 0, NULL, 1);
+    nori_traced *c = nori_traced_constant(t, NULL, yes);
+    (void)in;
+    nori_tensor_free(yes);
+    out[0] = nori_traced_op(t, "If", &c, 1, a, 2);
+    return NORI_OK;
+}
+
+static void refuses(nori_trace_function f, void *user, nori_tensor *x, const nori_trace_options *o,
+                    const char *what);
+
+static void graphs_are_recorded(void **state)
+{
+    (void)state;
+    const nori_dynamic_axis batch = {"x", 0, "batch"};
+    nori_trace_options o = options_of(&batch, 1);
+    nori_tensor *x = filled(NORI_FLOAT, 2, DIMS(2, 4), 7), *out[1] = {NULL};
+    nori_error err = {0};
+    nori_model *m = NULL;
+    nori_session *s = NULL;
+    if (run1(chooses, NULL, x, &o, &m, NULL, &err) != NORI_OK) {
+        fail_msg("%s: %s", err.where, err.message);
+    }
+    /* The other branch, too: the graph decides in each run. */
+    float *p = nori_tensor_data(x);
+    for (int i = 0; i < 8; i++) {
+        p[i] = -1 - (float)i;
+    }
+    assert_int_equal(nori_session_create(m, NULL, &s, &err), NORI_OK);
+    assert_int_equal(nori_session_run(s, (const nori_tensor *const[]){x}, 1, out, 1, &err), NORI_OK);
+    for (int i = 0; i < 8; i++) {
+        assert_true(nori_tensor_number(out[0], i) == (double)p[i]); /* -x + x + x */
+    }
+    nori_tensor_free(out[0]);
+    nori_session_free(s);
+    nori_model_free(m);
+    o = options_of(NULL, 0);
+    refuses(reads_nobody, "g () => (float[] r) { r = Neg(nobody) }", x, &o, "a graph reads \"nobody\"");
+    refuses(reads_nobody, "g () => (float[] r) { r = Neg(x", x, &o, "line 1, column 32");
+    refuses(reads_nobody, "g () => (float[] r) { r = Neg(x) } more", x, &o, "the end of the graph");
+    nori_tensor_free(x);
+}
+
 /* ---- what is frozen ---- */
 
 static nori_status decides(void *user, nori_tracer *t, nori_traced *const *in, nori_traced **out)
@@ -527,6 +591,7 @@ int main(void)
         cmocka_unit_test(all_layers_go_through),  cmocka_unit_test(gates_are_those_of_pytorch),
         cmocka_unit_test(what_is_frozen_is_said), cmocka_unit_test(mistakes_are_refused),
         cmocka_unit_test(outputs_need_nodes),     cmocka_unit_test(safetensors_are_read),
+        cmocka_unit_test(graphs_are_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

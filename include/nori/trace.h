@@ -134,7 +134,7 @@ typedef struct nori_attr {
     size_t count;
     int64_t i;
     float f;
-    const void *p; /* text, int64_t[], float[], const char *[] or nori_tensor */
+    const void *p; /* text, int64_t[], float[], const char *[], nori_tensor or text of a graph */
 } nori_attr;
 static inline nori_attr nori_attr_of(const char *name, int kind, size_t count, const void *p)
 {
@@ -161,6 +161,12 @@ static inline nori_attr nori_attr_tensor(const char *name, const nori_tensor *v)
 {
     return nori_attr_of(name, 4, 0, v);
 }
+/* A graph in the textual syntax, as If, Loop and Scan have them: "then () => (float[2] y) { y = Neg(x) }".
+ * Values of the trace are read by their names. */
+static inline nori_attr nori_attr_graph(const char *name, const char *text)
+{
+    return nori_attr_of(name, 5, 0, text);
+}
 static inline nori_attr nori_attr_floats(const char *name, const float *v, size_t count)
 {
     return nori_attr_of(name, 6, count, v);
@@ -174,8 +180,7 @@ static inline nori_attr nori_attr_texts(const char *name, const char *const *v, 
     return nori_attr_of(name, 8, count, v);
 }
 
-/* Any operator of the list in its newest form: "Conv", "com.microsoft.Gelu", but those whose attributes are
- * graphs (If, Loop, Scan ...). Computes and records it.
+/* Any operator of the list in its newest form: "Conv", "com.microsoft.Gelu". Computes and records it.
  * An optional input that is absent is NULL. */
 NORI_API nori_traced *nori_traced_op(nori_tracer *t, const char *op, nori_traced *const *inputs,
                                      size_t input_count, const nori_attr *attrs, size_t attr_count);

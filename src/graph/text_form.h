@@ -38,5 +38,8 @@ typedef struct nori__text_fill {
 nori_status nori__pb_from_text(nori__arena *arena, const char *text, size_t size,
                                const nori__text_fill *fill, nori__pb_model **model,
                                nori_error *err);
+/* A graph alone: "name (inputs) => (outputs) <initializers> { nodes }". */
+nori_status nori__graph_from_text(nori__arena *arena, const char *text, size_t size,
+                                  nori__pb_graph **graph, nori_error *err);
 
 #endif

@@ -443,3 +443,20 @@ nori_status nori__pb_from_text(nori__arena *arena, const char *text, size_t size
     *model = m;
     return r.status;
 }
+
+nori_status nori__graph_from_text(nori__arena *arena, const char *text, size_t size,
+                                  nori__pb_graph **graph, nori_error *err)
+{
+    nori_error own = {0};
+    nori__text_in r = {.start = text, .at = text, .end = text + size, .arena = arena,
+                       .err = err ? err : &own};
+    *graph = nori__arena_alloc(arena, sizeof(**graph));
+    if (!*graph) {
+        return nori__no_memory(err);
+    }
+    nori__text_graph(&r, *graph);
+    if (r.status == NORI_OK && (nori__text_peek(&r) != 0 || r.at < r.end)) {
+        nori__text_expected(&r, "the end of the graph");
+    }
+    return r.status;
+}

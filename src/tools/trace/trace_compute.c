@@ -93,7 +93,7 @@ static bool put_inputs(small_model *m, const nori__recorded *op)
         while (first < i && op->in[first] != v) {
             first++;
         }
-        nori__str name = v ? numbered(m, "in", first) : NORI__STR("");
+        nori__str name = v ? numbered(m, "nori:in:", first) : NORI__STR("");
         if (!name.p) {
             return false;
         }
@@ -115,22 +115,30 @@ static bool put_inputs(small_model *m, const nori__recorded *op)
         in->type = nori__trace_type(&m->arena, t, true);
         m->feeds[m->n_feeds++] = t;
     }
+    for (size_t i = 0; i < op->n_captures; i++) { /* inner graphs read them by name */
+        const nori_tensor *t = op->captures[i].value->tensor;
+        nori__pb_value *in = &m->graph.inputs.items[m->graph.inputs.count++];
+        in->name = op->captures[i].name;
+        in->type = nori__trace_type(&m->arena, t, true);
+        m->feeds[m->n_feeds++] = t;
+    }
     return true;
 }
 
 static nori_status build(nori_tracer *t, small_model *m, const nori__recorded *op)
 {
     nori__arena *arena = &m->arena;
-    m->graph.inputs.items = nori__arena_array(arena, op->n_in + 1, sizeof(nori__pb_value));
+    size_t n_in = op->n_in + op->n_captures;
+    m->graph.inputs.items = nori__arena_array(arena, n_in + 1, sizeof(nori__pb_value));
     m->graph.initializers.items = nori__arena_array(arena, op->n_in + 1, sizeof(nori__pb_tensor));
     m->graph.outputs.items = nori__arena_array(arena, op->n_out + 1, sizeof(nori__pb_value));
     m->node.inputs.items = nori__arena_array(arena, op->n_in + 1, sizeof(nori__str));
     m->node.outputs.items = nori__arena_array(arena, op->n_out + 1, sizeof(nori__str));
-    m->feeds = nori__arena_array(arena, op->n_in + 1, sizeof(*m->feeds));
+    m->feeds = nori__arena_array(arena, n_in + 1, sizeof(*m->feeds));
     bool ok = m->graph.inputs.items && m->graph.initializers.items && m->graph.outputs.items &&
               m->node.inputs.items && m->node.outputs.items && m->feeds && put_inputs(m, op);
     for (size_t i = 0; ok && i < op->n_out; i++) {
-        nori__str name = numbered(m, "out", i);
+        nori__str name = numbered(m, "nori:out:", i);
         ok = name.p != NULL;
         m->node.outputs.items[m->node.outputs.count++] = name;
         m->graph.outputs.items[m->graph.outputs.count++].name = name;

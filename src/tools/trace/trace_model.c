@@ -32,6 +32,9 @@ static void mark_used(making *m)
                 op->in[k]->used = true;
             }
         }
+        for (size_t k = 0; op->used && k < op->n_captures; k++) {
+            op->captures[k].value->used = true;
+        }
     }
 }
 
@@ -164,8 +167,9 @@ static nori_status make_messages(making *m)
         }
     }
     for (size_t i = 0; i < n_ops; i++) {
-        const nori__recorded *op = t->ops.items[i];
+        nori__recorded *op = t->ops.items[i];
         if (op->used) {
+            nori__trace_rename(t, op);
             NORI__TRY(put_opset(m, op));
             NORI__TRY(put_node(m, op));
         }

@@ -292,7 +292,7 @@ void nori_traced_text(const nori_traced *v, char *out, size_t size)
 
 /* ---- operations ---- */
 
-static bool copy_attr(nori_tracer *t, const nori_attr *a, nori__pb_attr *pb)
+static bool copy_attr(nori_tracer *t, nori__recorded *r, const nori_attr *a, nori__pb_attr *pb)
 {
     nori__arena *arena = &t->arena;
     const char *name = a->name ? nori__arena_text(arena, a->name) : NULL;
@@ -360,6 +360,8 @@ static bool copy_attr(nori_tracer *t, const nori_attr *a, nori__pb_attr *pb)
         }
         break;
     }
+    case NORI__ATTR_GRAPH:
+        return nori__trace_graph_attr(t, r, a->p, pb);
     default:
         return nori__tracer_stop(t, NORI_ERROR_ARGUMENT, "attribute %s has kind %d, which cannot be recorded",
                                  name, a->kind);
@@ -409,7 +411,7 @@ static bool fill_record(nori_tracer *t, nori__recorded *r, nori_traced *const *i
         }
     }
     for (size_t i = 0; i < n_attrs; i++) {
-        if (!copy_attr(t, &attrs[i], &r->attrs[i])) {
+        if (!copy_attr(t, r, &attrs[i], &r->attrs[i])) {
             return false;
         }
     }
@@ -431,6 +433,9 @@ static bool record(nori_tracer *t, const char *op, nori_traced *const *in, size_
     bool depends = false;
     for (size_t i = 0; i < r->n_in; i++) {
         depends = depends || (r->in[i] && r->in[i]->depends);
+    }
+    for (size_t i = 0; i < r->n_captures; i++) {
+        depends = depends || r->captures[i].value->depends;
     }
     nori_status s = nori__trace_compute(t, r, made);
     if (s != NORI_OK) {

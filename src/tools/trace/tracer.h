@@ -16,6 +16,12 @@ struct nori_traced {
     bool open[NORI_MAX_RANK];    /* inputs: axes that may have any size */
 };
 
+/* A value that graphs of an operation's attributes read, under the name they have for it. */
+typedef struct nori__capture {
+    nori__str name;
+    nori_traced *value;
+} nori__capture;
+
 /* One operation. */
 typedef struct nori__recorded {
     const char *op, *domain;
@@ -23,6 +29,8 @@ typedef struct nori__recorded {
     size_t n_in, n_out;
     nori__pb_attr *attrs;
     size_t n_attrs;
+    nori__capture *captures;
+    size_t n_captures;
     bool used;
 } nori__recorded;
 
@@ -66,6 +74,11 @@ nori_status nori__trace_compute(nori_tracer *t, const nori__recorded *op, nori_t
 void nori__recorded_to_pb(const nori__recorded *op, nori__pb_node *pb);
 /* The type of a value as it is. */
 nori__pb_type *nori__trace_type(nori__arena *arena, const nori_tensor *t, bool shape);
+
+/* trace_graphs.c: a graph from text as an attribute; what it reads from around it becomes captures. */
+bool nori__trace_graph_attr(nori_tracer *t, nori__recorded *op, const char *text, nori__pb_attr *pb);
+/* Names of values in the graphs of attributes become those they have now. */
+void nori__trace_rename(nori_tracer *t, nori__recorded *op);
 
 /* trace_model.c: what was recorded as a model. outputs have their names. */
 nori_status nori__trace_model(nori_tracer *t, nori_traced *const *inputs, size_t n_in,
