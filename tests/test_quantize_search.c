@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+
+#include "busy.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -289,6 +291,13 @@ static void slow_layer(void **state)
             blamed = blamed || strstr(a, "budget") || strstr(a, "quantization-aware");
         }
         assert_true(node_of(report, "thin", &n));
+        if (n.int_ms <= n.float_ms && times_say_nothing()) {
+            print_message("busy or sanitized: times are not tested (integers %.3g ms, float %.3g ms)\n",
+                          n.int_ms, n.float_ms);
+            nori_quantize_report_free(report);
+            nori_model_free(made);
+            break;
+        }
         assert_int_equal(n.quantized, !spare);
         assert_true(n.int_ms > n.float_ms);
         assert_int_equal(told, !spare);
