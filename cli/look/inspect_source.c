@@ -1,6 +1,7 @@
 /* inspect_source.c: nori inspect --text: the model in the textual syntax of ONNX. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "inspect.h"
 #include "nori/text.h"
@@ -43,6 +44,11 @@ int inspect_source(const cli_args *args, const nori_model *model)
         printf("# The content of %zu tensor%s (%s) is left out, {...} stands for it: give `nori build`\n"
                "# --weights FILE that holds it, or write all of it with --inline all.\n",
                left.tensors, left.tensors == 1 ? "" : "s", bytes);
+    }
+    bool terminal = isatty(STDOUT_FILENO) == 1;
+    for (size_t i = 0; terminal && i < size; i++) { /* names and texts of a model must not steer it */
+        unsigned char c = (unsigned char)text[i];
+        text[i] = (char)((c < ' ' && c != '\n') || c == 127 ? '?' : c);
     }
     fwrite(text, 1, size, stdout);
     nori_text_free(text);
