@@ -6,7 +6,9 @@
 const cli_verb *const cli_verbs[] = {
     &cli_inspect, &cli_check,    &cli_caps,      &cli_doctor, &cli_run,  &cli_bench,
     &cli_validate, &cli_quantize, &cli_calibrate, &cli_prune, &cli_quant, &cli_opset,
-    &cli_convert, &cli_build, &cli_place, &cli_help, &cli_completion,
+    &cli_convert, &cli_build,
+    &cli_profile, &cli_place,
+    &cli_help, &cli_completion,
     NULL};
 
 static const cli_option *find_option(const cli_verb *v, const char *name, size_t n)

@@ -65,6 +65,10 @@ nori_optional(ZLIB ZLIB ZLIB::ZLIB zlib "gzipped tensor files (.pb.gz) cannot be
 nori_optional(PNG PNG PNG::PNG libpng "PNG pictures cannot be inputs of `nori run`, nor of ImageDecoder")
 nori_optional(JPEG JPEG JPEG::JPEG libjpeg "JPEG pictures cannot be inputs of `nori run`")
 
+# Libraries of the command that calls servers, and reads what it measured (cli/remote, cli/place).
+nori_optional(CURL CURL CURL::libcurl libcurl "`nori profile --cloud` and `nori route` cannot call a server")
+nori_optional_plain(JANSSON jansson.h jansson jansson "profiles cannot be read, servers cannot be called")
+
 # Libraries of operator modules (src/providers/modules).
 nori_optional_plain(TURBOJPEG turbojpeg.h turbojpeg libturbojpeg "ImageDecoder cannot decode JPEG")
 nori_optional_plain(TIFF tiffio.h tiff libtiff-4 "ImageDecoder cannot decode TIFF")

@@ -8,7 +8,8 @@
 
 static const char *const writes[] = {"--output", "--html", "--header", "--trace", NULL};
 static const char *const reads[] = {"--input", "--against", "--calibration", "--labels",
-                                    "--outputs", "--data", NULL};
+                                    "--outputs", "--data", "--edge-profile", "--cloud-profile",
+                                    "--picture", "--replay", NULL};
 
 static bool among(const char *const *list, const char *name)
 {

@@ -17,6 +17,16 @@ static const cli_option options[] = {CLI_COMMON_OPTIONS};
 #else
 #define HAVE_JPEG 0
 #endif
+#ifdef NORI_WITH_CURL
+#define HAVE_CURL 1
+#else
+#define HAVE_CURL 0
+#endif
+#ifdef NORI_WITH_JANSSON
+#define HAVE_JANSSON 1
+#else
+#define HAVE_JANSSON 0
+#endif
 
 /* The command's own libraries, then the library's; false past the last. */
 static bool library_at(size_t i, const char **name, const char **use, int *have)
@@ -27,6 +37,8 @@ static bool library_at(size_t i, const char **name, const char **use, int *have)
     } own[] = {
         {"libpng", "PNG pictures as inputs", HAVE_PNG},
         {"libjpeg", "JPEG pictures as inputs", HAVE_JPEG},
+        {"libcurl", "calls to servers: profile --cloud, route", HAVE_CURL},
+        {"jansson", "profiles read back, answers of servers", HAVE_JANSSON},
     };
     size_t n = sizeof(own) / sizeof(own[0]);
     if (i >= n) {

@@ -2,6 +2,8 @@
 #include "place_job.h"
 
 static const cli_option options[] = {
+    {"--edge-profile", "FILE", "of this device, by `nori profile`: the options below go before it"},
+    {"--cloud-profile", "FILE", "of a server from here, or of the server itself; may be repeated"},
     {"--edge", "TIMES", "of a call on the device: 55ms, exp:10ms, or p50=5ms,p99=40ms"},
     {"--cloud", "TIMES", "of a call on a server, computing alone"},
     {"--up", "TIMES", "the input's way there, where bytes and speed are not told"},
@@ -54,19 +56,18 @@ static int run(cli_args *args)
         return cli_usage(args, "at most one model was expected");
     }
     int code = place_read(&j);
-    if (code != EXIT_YES) {
-        return code;
+    if (code == EXIT_YES && nori_place_decide(&j.question, &j.answer, &err) != NORI_OK) {
+        code = cli_fail(args, &err);
     }
-    if (nori_place_decide(&j.question, &j.answer, &err) != NORI_OK) {
-        return cli_fail(args, &err);
-    }
-    code = place_page(&j);
+    code = code == EXIT_YES ? place_page(&j) : code;
     code = code == EXIT_YES ? place_header(&j) : code;
-    return code == EXIT_YES ? place_print(&j) : code;
+    code = code == EXIT_YES ? place_print(&j) : code;
+    place_free(&j);
+    return code;
 }
 
 const cli_verb cli_place = {
-    "place", "place", "[MODEL] --edge TIMES --cloud TIMES",
+    "place", "place", "[MODEL] --edge TIMES --cloud TIMES | --edge-profile FILE --cloud-profile FILE",
     "edge or cloud: which is faster, by the numbers given, and where that turns", options, run,
     "  nori place --edge 55ms --cloud 8ms --up 30ms --down 12ms --queue 20ms\n"
     "  nori place model.onnx --edge 50ms --cloud 8ms --speed 5MB/s --rtt 20ms\n"

@@ -62,11 +62,11 @@ static bool times(const cli_args *args, const char *name, nori_times *out, int *
 {
     const char *text = cli_value(args, name);
     double v;
-    if (given) {
-        *given = text != NULL;
-    }
     if (!text) {
         return true;
+    }
+    if (given) {
+        *given = 1;
     }
     if (strncmp(text, "exp:", 4) == 0) {
         if (!quantity(args, name, text + 4, NORI_QUANTITY_TIME, &v)) {
@@ -104,8 +104,10 @@ static bool sides(place_job *j)
         !option(args, "--cloud-energy", NORI_QUANTITY_ENERGY, &q->cloud.energy)) {
         return false;
     }
-    q->edge.servers = (int)edge_servers;
-    q->cloud.servers = (int)cloud_servers;
+    q->edge.servers = cli_has(args, "--edge-servers") || !q->edge.servers ? (int)edge_servers
+                                                                         : q->edge.servers;
+    q->cloud.servers = cli_has(args, "--cloud-servers") || !q->cloud.servers ? (int)cloud_servers
+                                                                            : q->cloud.servers;
     q->edge.disagrees = cli_has(args, "--edge-disagrees");
     q->cloud.disagrees = cli_has(args, "--cloud-disagrees");
     return true;
@@ -284,12 +286,16 @@ int place_read(place_job *j)
     if (code != EXIT_YES) {
         return code;
     }
+    code = place_profiles(j);
+    if (code != EXIT_YES) {
+        return code;
+    }
     if (!sides(j) || !link_terms(j) || !rules(j)) {
         return EXIT_USAGE;
     }
     if (!j->question.edge.there && !j->question.cloud.there) {
         return cli_usage(j->args, "--edge TIME and --cloud TIME were expected: what a call takes on "
-                                  "the device, and on a server");
+                                  "the device, and on a server; or profiles of them");
     }
     const nori_place_question *q = &j->question;
     const char *swept = cli_value(j->args, "--sweep");

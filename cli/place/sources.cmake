@@ -1,7 +1,15 @@
 nori_cli_sources(
     cmd_place.c
+    cmd_profile.c
     place_header.c
     place_options.c
     place_page.c
     place_print.c
+    place_profile.c
+    profile_cloud.c
+    profile_device.c
+    profile_file.c
+    profile_load.c
+    profile_print.c
+    profile_times.c
 )

@@ -1,0 +1,469 @@
+/* remote_http.c: calls to a server by libcurl: connections, times, what went over the wire. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nori/place.h"
+#include "remote.h"
+
+nori_status remote_fail(nori_error *err, nori_status status, const char *fmt, ...)
+{
+    va_list list;
+    if (err && err->status == NORI_OK) {
+        err->status = status;
+        va_start(list, fmt);
+        vsnprintf(err->message, sizeof(err->message), fmt, list);
+        va_end(list);
+    }
+    return status;
+}
+
+#if defined(NORI_WITH_CURL) && defined(NORI_WITH_JANSSON)
+#include <curl/curl.h>
+
+#define IDLE_MOST 64
+#define ANSWER_MOST ((size_t)1 << 31) /* bytes of an answer that are taken */
+
+struct remote {
+    char *url, *model, *ca;
+    char *authorization; /* "Authorization: Bearer ...", or NULL */
+    double timeout;
+    pthread_mutex_t lock;
+    CURL *idle[IDLE_MOST];
+    int n_idle;
+};
+
+const char *remote_url(const remote *r)
+{
+    return r->url;
+}
+
+const char *remote_model(const remote *r)
+{
+    return r->model;
+}
+
+double remote_timeout(const remote *r)
+{
+    return r->timeout;
+}
+
+void remote_free(remote *r)
+{
+    if (r) {
+        for (int i = 0; i < r->n_idle; i++) {
+            curl_easy_cleanup(r->idle[i]);
+        }
+        pthread_mutex_destroy(&r->lock);
+        free(r->url);
+        free(r->model);
+        free(r->ca);
+        free(r->authorization);
+        free(r);
+    }
+}
+
+/* ---- opening ---- */
+
+/* The first line of the file, behind "Authorization: Bearer ". */
+static int read_token(const cli_args *args, const char *path, char **header)
+{
+    static const char before[] = "Authorization: Bearer ";
+    char line[4096];
+    nori_error err = {0};
+    FILE *f = cli_open(path, true, &err);
+    if (!f) {
+        return cli_fail(args, &err);
+    }
+    bool got = fgets(line, sizeof(line), f) != NULL;
+    fclose(f);
+    line[got ? strcspn(line, "\r\n") : 0] = 0;
+    if (!line[0]) {
+        return cli_fail_text(args, NORI_ERROR_DATA, "%s: a token was expected on its first line", path);
+    }
+    size_t size = sizeof(before) + strlen(line);
+    *header = malloc(size);
+    if (!*header) {
+        return cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
+    }
+    snprintf(*header, size, "%s%s", before, line);
+    return EXIT_YES;
+}
+
+static char *copy_of(const char *text, size_t n)
+{
+    char *copy = malloc(n + 1);
+    if (copy) {
+        memcpy(copy, text, n);
+        copy[n] = 0;
+    }
+    return copy;
+}
+
+/* "models/digits.onnx" is digits there, unless the URL or --cloud-model says otherwise. */
+static char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    return copy_of(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
+}
+
+static int set_up(const cli_args *args, const char *url, const char *model, remote *r)
+{
+    const char *at = strstr(url, "/v2/models/"), *given = cli_value(args, "--cloud-model");
+    const char *token = cli_value(args, "--token-file"), *ca = cli_value(args, "--ca");
+    const char *timeout = cli_value(args, "--timeout");
+    nori_error err = {0};
+    size_t n = at ? (size_t)(at - url) : strlen(url);
+    while (n > 0 && url[n - 1] == '/') {
+        n--;
+    }
+    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
+        return cli_usage(args, "--cloud \"%s\": http://host:port or https://host:port was expected", url);
+    }
+    r->timeout = 10;
+    if (timeout && (nori_quantity_parse(timeout, NORI_QUANTITY_TIME, &r->timeout, &err) != NORI_OK ||
+                    r->timeout <= 0)) {
+        return cli_usage(args, "--timeout \"%s\": a time above 0 was expected, as 10s", timeout);
+    }
+    r->url = copy_of(url, n);
+    r->ca = ca ? copy_of(ca, strlen(ca)) : NULL;
+    const char *there = at ? at + strlen("/v2/models/") : NULL;
+    r->model = given ? copy_of(given, strlen(given))
+               : there ? copy_of(there, strcspn(there, "/"))
+                       : name_of(model);
+    if (!r->url || !r->model || (ca && !r->ca)) {
+        return cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
+    }
+    for (const char *p = r->model; *p; p++) {
+        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+                     (*p >= '0' && *p <= '9') || strchr("._-~", *p);
+        if (!plain) {
+            return cli_usage(args, "the model is called \"%s\" there: letters, digits and ._-~ were "
+                             "expected; --cloud-model NAME says another", r->model);
+        }
+    }
+    return token ? read_token(args, token, &r->authorization) : EXIT_YES;
+}
+
+int remote_open(const cli_args *args, const char *model, remote **out)
+{
+    const char *url = cli_value(args, "--cloud");
+    remote *r = calloc(1, sizeof(*r));
+    if (!r || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
+        pthread_mutex_init(&r->lock, NULL) != 0) {
+        free(r);
+        return cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
+    }
+    int code = set_up(args, url, model, r);
+    if (code != EXIT_YES) {
+        remote_free(r);
+        return code;
+    }
+    *out = r;
+    return EXIT_YES;
+}
+
+/* ---- one call ---- */
+
+typedef struct answer {
+    char *body;
+    size_t size, capacity;
+    size_t head; /* of Inference-Header-Content-Length; SIZE_MAX: none */
+    bool failed; /* out of memory, or too much */
+} answer;
+
+static size_t take_body(char *data, size_t one, size_t n, void *user)
+{
+    answer *a = user;
+    size_t bytes = one * n;
+    if (a->size + bytes + 1 > a->capacity) {
+        size_t wanted = 2 * (a->size + bytes) + 4096;
+        char *grown = wanted <= ANSWER_MOST ? realloc(a->body, wanted) : NULL;
+        if (!grown) {
+            a->failed = true;
+            return 0;
+        }
+        a->body = grown;
+        a->capacity = wanted;
+    }
+    memcpy(a->body + a->size, data, bytes);
+    a->size += bytes;
+    a->body[a->size] = 0;
+    return bytes;
+}
+
+static size_t take_header(char *data, size_t one, size_t n, void *user)
+{
+    static const char name[] = "inference-header-content-length:";
+    answer *a = user;
+    size_t bytes = one * n, k = sizeof(name) - 1;
+    char digits[24];
+    if (bytes > k && strncasecmp(data, name, k) == 0) {
+        size_t rest = bytes - k < sizeof(digits) - 1 ? bytes - k : sizeof(digits) - 1;
+        memcpy(digits, data + k, rest);
+        digits[rest] = 0;
+        a->head = (size_t)strtoull(digits, NULL, 10);
+    }
+    return bytes;
+}
+
+static int look(void *user, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    const remote_stop *stop = user;
+    (void)a, (void)b, (void)c, (void)d;
+    return stop->stopped(stop->user);
+}
+
+static CURL *take_connection(remote *r)
+{
+    pthread_mutex_lock(&r->lock);
+    CURL *c = r->n_idle > 0 ? r->idle[--r->n_idle] : NULL;
+    pthread_mutex_unlock(&r->lock);
+    return c ? c : curl_easy_init();
+}
+
+static void give_connection(remote *r, CURL *c)
+{
+    pthread_mutex_lock(&r->lock);
+    if (r->n_idle < IDLE_MOST) {
+        r->idle[r->n_idle++] = c;
+        c = NULL;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (c) {
+        curl_easy_cleanup(c);
+    }
+}
+
+static double seconds(CURL *c, CURLINFO what)
+{
+    curl_off_t us = 0;
+    curl_easy_getinfo(c, what, &us);
+    return (double)us / 1e6;
+}
+
+static void read_times(CURL *c, remote_times *t)
+{
+    curl_off_t up = 0, down = 0;
+    long request = 0, header = 0, connects = 0;
+    double ready = seconds(c, CURLINFO_PRETRANSFER_TIME_T);
+    curl_easy_getinfo(c, CURLINFO_SIZE_UPLOAD_T, &up);
+    curl_easy_getinfo(c, CURLINFO_SIZE_DOWNLOAD_T, &down);
+    curl_easy_getinfo(c, CURLINFO_REQUEST_SIZE, &request);
+    curl_easy_getinfo(c, CURLINFO_HEADER_SIZE, &header);
+    curl_easy_getinfo(c, CURLINFO_NUM_CONNECTS, &connects);
+    *t = (remote_times){.connect = connects > 0 ? ready : 0,
+                        .waited = seconds(c, CURLINFO_STARTTRANSFER_TIME_T) - ready,
+                        .total = seconds(c, CURLINFO_TOTAL_TIME_T) - ready,
+                        .body_sent = (uint64_t)up,
+                        .body_received = (uint64_t)down,
+                        .sent = (uint64_t)(up + request),
+                        .received = (uint64_t)(down + header)};
+}
+
+/* Headers of a request; false: out of memory. */
+static bool make_headers(const remote *r, size_t head, bool binary, struct curl_slist **list)
+{
+    char length[64];
+    snprintf(length, sizeof(length), "Inference-Header-Content-Length: %zu", head);
+    const char *const lines[] = {
+        "Expect:", r->authorization, binary ? length : NULL,
+        binary ? "Content-Type: application/octet-stream" : "Content-Type: application/json"};
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        struct curl_slist *grown = lines[i] ? curl_slist_append(*list, lines[i]) : *list;
+        if (lines[i] && !grown) {
+            return false;
+        }
+        *list = grown;
+    }
+    return true;
+}
+
+static void configure(CURL *c, const remote *r, const char *url, double timeout, answer *a,
+                      const remote_stop *stop)
+{
+    double limit = timeout > 0 ? timeout : r->timeout;
+    curl_easy_reset(c); /* keeps its connections */
+    curl_easy_setopt(c, CURLOPT_URL, url);
+    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(limit * 1000 < 1 ? 1 : limit * 1000));
+    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(c, CURLOPT_WRITEDATA, a);
+    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(c, CURLOPT_HEADERDATA, a);
+    curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    if (r->ca) {
+        curl_easy_setopt(c, CURLOPT_CAINFO, r->ca);
+    }
+    if (stop) {
+        curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, look);
+        curl_easy_setopt(c, CURLOPT_XFERINFODATA, (void *)(uintptr_t)stop);
+        curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+    }
+}
+
+/* What the server says of a refusal: {"error": "..."}, or the beginning of whatever it says. */
+static nori_status refused(const char *url, long status, const answer *a, nori_error *err)
+{
+    return remote_fail(err, NORI_ERROR_UNAVAILABLE, "%s answered %ld: %.300s", url, status,
+                       a->body && a->size > 0 ? a->body : "nothing more was said");
+}
+
+/* One request: a GET where body is NULL. On success the answer's body is the caller's. */
+static nori_status call_server(remote *r, const char *path, const char *body, size_t size, size_t head,
+                               double timeout, const remote_stop *stop, answer *a, remote_times *times,
+                               nori_error *err)
+{
+    char url[2048];
+    long status = 0;
+    struct curl_slist *headers = NULL;
+    *a = (answer){.head = SIZE_MAX};
+    if ((size_t)snprintf(url, sizeof(url), "%s%s", r->url, path) >= sizeof(url)) {
+        return remote_fail(err, NORI_ERROR_ARGUMENT, "the server's address is too long");
+    }
+    CURL *c = take_connection(r);
+    if (!c || !make_headers(r, head, body && head < size, &headers)) {
+        curl_slist_free_all(headers);
+        if (c) {
+            give_connection(r, c);
+        }
+        return remote_fail(err, NORI_ERROR_MEMORY, "out of memory");
+    }
+    configure(c, r, url, timeout, a, stop);
+    curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    if (body) {
+        curl_easy_setopt(c, CURLOPT_POST, 1L);
+        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
+        curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
+    }
+    CURLcode code = curl_easy_perform(c);
+    curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
+    read_times(c, times);
+    nori_status s = NORI_OK;
+    if (a->failed) {
+        s = remote_fail(err, NORI_ERROR_MEMORY, "the answer of %s is too large to be held", url);
+    } else if (code == CURLE_ABORTED_BY_CALLBACK) {
+        s = remote_fail(err, NORI_ERROR_CANCELLED, "the call to %s was given up", url);
+    } else if (code != CURLE_OK) {
+        s = remote_fail(err, NORI_ERROR_UNAVAILABLE, "%s: %s", url, curl_easy_strerror(code));
+    } else if (status < 200 || status >= 300) {
+        s = refused(url, status, a, err);
+    }
+    curl_slist_free_all(headers);
+    give_connection(r, c);
+    if (s != NORI_OK) {
+        free(a->body);
+        a->body = NULL;
+    }
+    return s;
+}
+
+nori_status remote_get(remote *r, const char *path, char **body, remote_times *times,
+                       const remote_stop *stop, nori_error *err)
+{
+    answer a;
+    remote_times own;
+    nori_status s = call_server(r, path, NULL, 0, 0, 0, stop, &a, times ? times : &own, err);
+    if (s == NORI_OK && body) {
+        *body = a.body ? a.body : calloc(1, 1);
+        return *body ? NORI_OK : remote_fail(err, NORI_ERROR_MEMORY, "out of memory");
+    }
+    free(a.body);
+    return s;
+}
+
+nori_status remote_infer(remote *r, const remote_call *call, nori_tensor **outs, remote_times *times,
+                         nori_error *err)
+{
+    char path[1100], *body = NULL;
+    size_t size = 0, head = 0;
+    answer a;
+    snprintf(path, sizeof(path), "/v2/models/%s/infer", call->model ? call->model : r->model);
+    nori_status s = remote_encode(call, &body, &size, &head, err);
+    if (s == NORI_OK) {
+        s = call_server(r, path, body, size, head, call->timeout, call->stop, &a, times, err);
+    }
+    if (s == NORI_OK) {
+        s = remote_decode(call, a.body ? a.body : "", a.size, a.head == SIZE_MAX ? a.size : a.head,
+                          outs, err);
+        free(a.body);
+    }
+    free(body);
+    return s;
+}
+
+nori_status remote_statistics(remote *r, remote_stats *stats, nori_error *err)
+{
+    char path[1100], *body = NULL;
+    snprintf(path, sizeof(path), "/v2/models/%s/stats", r->model);
+    nori_status s = remote_get(r, path, &body, NULL, NULL, err);
+    s = s == NORI_OK ? remote_decode_stats(body, r->model, stats, err) : s;
+    free(body);
+    return s;
+}
+
+#else
+
+struct remote {
+    int none;
+};
+
+int remote_open(const cli_args *args, const char *model, remote **r)
+{
+    (void)model;
+    *r = NULL;
+    return cli_fail_text(args, NORI_ERROR_UNAVAILABLE,
+                         "this nori was built without libcurl or jansson: it cannot call a server");
+}
+
+void remote_free(remote *r)
+{
+    (void)r;
+}
+
+const char *remote_url(const remote *r)
+{
+    (void)r;
+    return "";
+}
+
+const char *remote_model(const remote *r)
+{
+    (void)r;
+    return "";
+}
+
+double remote_timeout(const remote *r)
+{
+    (void)r;
+    return 0;
+}
+
+static nori_status none(nori_error *err)
+{
+    return remote_fail(err, NORI_ERROR_UNAVAILABLE, "this nori was built without libcurl or jansson");
+}
+
+nori_status remote_get(remote *r, const char *path, char **body, remote_times *times,
+                       const remote_stop *stop, nori_error *err)
+{
+    (void)r, (void)path, (void)body, (void)times, (void)stop;
+    return none(err);
+}
+
+nori_status remote_infer(remote *r, const remote_call *call, nori_tensor **outs, remote_times *times,
+                         nori_error *err)
+{
+    (void)r, (void)call, (void)outs, (void)times;
+    return none(err);
+}
+
+nori_status remote_statistics(remote *r, remote_stats *stats, nori_error *err)
+{
+    (void)r, (void)stats;
+    return none(err);
+}
+#endif

@@ -1,0 +1,4 @@
+nori_cli_sources(
+    remote_body.c
+    remote_http.c
+)
