@@ -41,6 +41,9 @@ typedef struct picture_options {
 
 /* False (and a message): an option of pictures has a value it cannot have. */
 bool cli_picture_options(const cli_args *args, picture_options *o);
+/* Bytes of a picture's tensor as a JPEG of this quality; 0: it is no picture, or there is no libjpeg. */
+uint64_t cli_jpeg_bytes(const nori_tensor *t, const nori_value_info *info, const picture_options *o,
+                        int quality);
 /* An input could not be made: the error, with its shape and size where memory was the reason. */
 int cli_fail_input(const cli_args *args, const nori_value_info *info, int rank,
                    const int64_t *dims, nori_error *err);

@@ -320,3 +320,76 @@ int cli_picture(const cli_args *args, const char *path, const nori_value_info *i
     free(p.rgb);
     return EXIT_YES;
 }
+
+#ifdef NORI_WITH_JPEG
+/* Rows of a tensor's first picture as bytes, as they were before they became numbers. */
+static void bytes_of_row(const nori_tensor *t, const picture_options *o, int64_t c, int64_t h, int64_t w,
+                         bool last, int64_t y, unsigned char *row)
+{
+    for (int64_t x = 0; x < w; x++) {
+        for (int64_t k = 0; k < c; k++) {
+            int64_t from = c == 3 && o->bgr ? 2 - k : k;
+            int64_t at = last ? (y * w + x) * c + from : (from * h + y) * w + x;
+            double v = (nori_tensor_number(t, at) * o->std[from] + o->mean[from]) / o->scale;
+            row[x * c + k] = (unsigned char)(v < 0 ? 0 : v > 255 ? 255 : v + 0.5);
+        }
+    }
+}
+
+uint64_t cli_jpeg_bytes(const nori_tensor *t, const nori_value_info *info, const picture_options *o,
+                        int quality)
+{
+    int64_t c, h, w;
+    bool last;
+    struct jpeg_compress_struct z;
+    jpeg_failure failure;
+    unsigned char *volatile row = NULL;
+    unsigned char *made = NULL;
+    unsigned long size = 0;
+    if (!layout(info, &c, &h, &w, &last)) {
+        return 0;
+    }
+    const int64_t *d = nori_tensor_dims(t) + nori_tensor_rank(t) - 3; /* what was free has a size there */
+    c = last ? d[2] : d[0];
+    h = last ? d[0] : d[1];
+    w = last ? d[1] : d[2];
+    if (h < 1 || w < 1 || h > JPEG_MAX_DIMENSION || w > JPEG_MAX_DIMENSION || (c != 1 && c != 3)) {
+        return 0;
+    }
+    z.err = jpeg_std_error(&failure.base);
+    failure.base.error_exit = jpeg_failed;
+    failure.base.output_message = jpeg_quiet;
+    row = malloc((size_t)(w * c));
+    jpeg_create_compress(&z);
+    if (!row || setjmp(failure.back)) {
+        jpeg_destroy_compress(&z);
+        free(row);
+        return 0;
+    }
+    jpeg_mem_dest(&z, &made, &size);
+    z.image_width = (JDIMENSION)w;
+    z.image_height = (JDIMENSION)h;
+    z.input_components = (int)c;
+    z.in_color_space = c == 3 ? JCS_RGB : JCS_GRAYSCALE;
+    jpeg_set_defaults(&z);
+    jpeg_set_quality(&z, quality, TRUE);
+    jpeg_start_compress(&z, TRUE);
+    for (int64_t y = 0; y < h; y++) {
+        JSAMPROW line = row;
+        bytes_of_row(t, o, c, h, w, last, y, row);
+        jpeg_write_scanlines(&z, &line, 1);
+    }
+    jpeg_finish_compress(&z);
+    jpeg_destroy_compress(&z);
+    free(row);
+    free(made);
+    return size;
+}
+#else
+uint64_t cli_jpeg_bytes(const nori_tensor *t, const nori_value_info *info, const picture_options *o,
+                        int quality)
+{
+    (void)t, (void)info, (void)o, (void)quality;
+    return 0;
+}
+#endif

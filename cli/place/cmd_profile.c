@@ -86,7 +86,9 @@ static int sizes(profile_job *j)
     }
     nori_costs_total(costs, &total);
     j->p.activation_bytes = (double)total.activation_bytes;
-    j->p.input_bytes = (double)total.input_bytes;
+    for (size_t i = 0; i < j->n_in; i++) {
+        j->p.input_bytes += j->in[i] ? (double)nori_tensor_bytes(j->in[i]) : 0;
+    }
     j->p.output_bytes = (double)total.output_bytes;
     nori_costs_free(costs);
     return EXIT_YES;

@@ -173,26 +173,32 @@ static bool rules(place_job *j)
 static int ask_model(place_job *j)
 {
     nori_place_question *q = &j->question;
-    nori_model *model = NULL;
-    nori_session *s = NULL;
     nori_costs *costs = NULL;
     nori_cost_total total = {.size = sizeof(total)};
     nori_error err = {0};
-    int code = cli_load(j->args, &model);
-    code = code == EXIT_YES ? cli_session(j->args, model, 0, &s) : code;
-    if (code == EXIT_YES && nori_session_costs(s, NULL, 0, &costs, &err) != NORI_OK) {
+    int code = cli_load(j->args, &j->model);
+    code = code == EXIT_YES ? cli_session(j->args, j->model, 0, &j->session) : code;
+    if (code == EXIT_YES) {
+        j->n_in = nori_session_input_count(j->session);
+        j->in = calloc(j->n_in + 1, sizeof(*j->in));
+        code = j->in ? cli_inputs(j->args, j->session, NULL, 0, j->in)
+                     : cli_fail_text(j->args, NORI_ERROR_MEMORY, "out of memory");
+    }
+    if (code == EXIT_YES && nori_session_costs(j->session, (const nori_tensor *const *)j->in, j->n_in,
+                                               &costs, &err) != NORI_OK) {
         code = cli_fail(j->args, &err);
     }
     if (code == EXIT_YES) {
         nori_costs_total(costs, &total);
-        q->model_bytes = (double)nori_model_file_bytes(model);
+        q->model_bytes = (double)nori_model_file_bytes(j->model);
         q->activation_bytes = (double)total.activation_bytes;
-        q->up_bytes = (double)total.input_bytes;
+        q->up_bytes = 0;
+        for (size_t i = 0; i < j->n_in; i++) { /* those with a default stay at home */
+            q->up_bytes += j->in[i] ? (double)nori_tensor_bytes(j->in[i]) : 0;
+        }
         q->down_bytes = (double)total.output_bytes;
     }
     nori_costs_free(costs);
-    nori_session_free(s);
-    nori_model_free(model);
     return code;
 }
 
@@ -305,5 +311,7 @@ int place_read(place_job *j)
     if (j->args->count == 0 && !sweeps_speed && free_bytes) {
         return cli_usage(j->args, "bytes without a speed cost nothing: --speed 5MB/s was expected");
     }
-    return read_sweep(j);
+    code = read_sweep(j);
+    code = code == EXIT_YES ? place_divide(j) : code;
+    return code == EXIT_YES ? place_payloads(j) : code;
 }

@@ -100,6 +100,7 @@ int place_page(const place_job *j)
     cli_page_section(&p, "What a call takes");
     options_table(&p, j, count);
     totals_chart(&p, j, count);
+    place_page_split(j, &p);
     if (j->sweep.what) {
         sweep_chart(&p, j);
     }

@@ -1,6 +1,7 @@
 /* place_profile.c: profiles of `nori profile` as the terms of a question. What options say comes later
  * and goes before it. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "place_job.h"
@@ -136,6 +137,16 @@ int place_profiles(place_job *j)
 
 void place_free(place_job *j)
 {
+    for (size_t i = 0; j->in && i < j->n_in; i++) {
+        nori_tensor_free(j->in[i]);
+    }
+    free(j->in);
+    nori_session_free(j->session);
+    nori_model_free(j->model);
+    free(j->split.best.values);
+    free(j->split.best8.values);
+    free(j->split.mean);
+    free(j->split.bytes);
     profile_free(&j->edge);
     profile_free(&j->cloud);
     profile_free(&j->cloud_own);

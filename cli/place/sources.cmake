@@ -4,8 +4,11 @@ nori_cli_sources(
     place_header.c
     place_options.c
     place_page.c
+    place_payload.c
     place_print.c
     place_profile.c
+    place_split.c
+    place_split_print.c
     profile_cloud.c
     profile_device.c
     profile_file.c

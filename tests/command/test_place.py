@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """nori place: edge or cloud by numbers, as text, JSON, page and C header."""
+import json
 import os
 import shutil
+import struct
 import subprocess
 import unittest
+import zlib
 
 import case
+import model_file as mf
 
 DIGITS = os.path.join(case.DIGITS, "digits.onnx")
 TERMS = ["--cloud", "8ms", "--up", "30ms", "--down", "12ms", "--queue", "20ms"]
@@ -126,6 +130,89 @@ class Place(case.Case):
         program = self.path("main")
         subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", "-o", program, source], check=True)
         self.assertEqual(subprocess.run([program], stdout=subprocess.PIPE, check=True).stdout, b"101")
+
+
+class Split(case.Case):
+    """x[1,64,64] -> ReduceSum -> s[1,64] -> Exp -> y: little goes over the cut, most is computed behind it."""
+
+    def setUp(self):
+        super().setUp()
+        probe = self.file("probe.json", '{"nori_profile": 1, "side": "device", "steady": 1}')
+        if "built without" in self.nori("place", "--edge-profile", probe, code=None).err:
+            self.skipTest("this nori was built without jansson")
+        axes = mf.ints("axes", [1], [2])
+        graph = mf.Graph([mf.node("ReduceSum", ["x", "axes"], ["s"], keepdims=0), mf.node("Exp", ["s"], ["y"])],
+                         [mf.value("x", mf.tensor_type(mf.FLOAT, [1, 64, 64]))],
+                         [mf.value("y", mf.tensor_type(mf.FLOAT, [1, 64]))], [axes])
+        self.model = self.file("m.onnx", mf.model(graph))
+        self.edge = self.file("e.json", json.dumps({
+            "nori_profile": 1, "side": "device", "steady": 100,
+            "nodes": [{"value": "s", "ms": 5}, {"value": "y", "ms": 95}]}))
+
+    def cloud(self, speed):
+        return self.file("c.json", json.dumps({
+            "nori_profile": 1, "side": "cloud", "service": 5, "rtt": 1, "up": 16384 / speed * 1e3,
+            "up_bytes": 16384, "up_bytes_per_s": speed}))
+
+    def place(self, speed, *args, code=0):
+        return self.nori("place", self.model, "--edge-profile", self.edge, "--cloud-profile", self.cloud(speed),
+                         "--json", *args, code=code).json()
+
+    def test_advised(self):
+        page = self.path("p.html")
+        j = self.place(1e6, "--html", page)  # 16.4 ms there for x, 0.26 for s
+        self.assertEqual(j["place"], "split")
+        self.assertEqual(j["split"]["next"], "nori split %s --at s" % self.model)
+        self.assertFalse(j["split"]["end_is_better"])
+        best = j["split"]["best"]
+        self.assertEqual((best["values"], best["bytes"], best["edge_nodes"]), ("s", 256, 1))
+        self.assertAlmostEqual(best["mean_ms"], 5 + 0.256 + 4.75 + 1, 4)
+        self.assertEqual(j["split"]["best_int8"]["bytes"], 64 + 5)
+        self.assertIn("int8_sqnr_db", j["split"])
+        self.assertAlmostEqual(j["options"]["split"]["mean_ms"], best["mean_ms"], 4)
+        with open(page, encoding="utf-8") as f:
+            text = f.read()
+        self.assertIn("Divided in two", text)
+        self.assertIn("--at s", text)
+        text = self.nori("place", self.model, "--edge-profile", self.edge, "--cloud-profile",
+                         self.cloud(1e6)).out
+        self.assertIn("nori split", text)
+        less = self.place(1e6, "--byte-features")["options"]["split"]
+        self.assertAlmostEqual(less["up_ms"], 0.069, 4)
+
+    def test_not_by_less_than_the_margin(self):
+        j = self.place(1e9)  # the cloud alone is 6.02, the split 10.75
+        self.assertEqual(j["place"], "cloud")
+        self.assertTrue(j["split"]["end_is_better"])
+        self.assertNotIn("next", j["split"])
+
+    def test_rules(self):
+        j = self.place(1e9, "--raw-stays")  # features may leave
+        self.assertEqual(j["place"], "split")
+        j = self.place(1e9, "--raw-stays", "--features-stay")
+        self.assertEqual(j["place"], "edge")
+        self.assertIn("features", j["options"]["split"]["reason"])
+
+    def test_payloads(self):
+        graph = mf.one_node("Neg", [1, 3, 224, 224], [1, 3, 224, 224])
+        model = self.file("p.onnx", graph)
+        args = ("--edge", "50ms", "--cloud", "5ms", "--speed", "5MB/s", "--json")
+        rows = self.nori("place", model, *args).json()["payloads"]
+        self.assertEqual([r["bytes"] for r in rows], [602112, 301056, 150528])
+        self.assertAlmostEqual(rows[2]["cloud_ms"] + (602112 - 150528) / 5e3, rows[0]["cloud_ms"], 2)
+        lines = b"".join(b"\0" + bytes((x * y) % 256 for x in range(224 * 3)) for y in range(224))
+        picture = self.file("p.png", png(224, 224, lines))
+        rows = self.nori("place", model, *args, "--input", picture).json()["payloads"]
+        self.assertEqual(rows[-1]["bytes"], os.path.getsize(picture))
+        if len(rows) == 6:  # with libjpeg
+            self.assertTrue(150528 > rows[3]["bytes"] > rows[4]["bytes"] > 1000)
+
+
+def png(width, height, lines):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
 
 
 if __name__ == "__main__":
