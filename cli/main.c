@@ -7,7 +7,7 @@ const cli_verb *const cli_verbs[] = {
     &cli_inspect, &cli_check,    &cli_caps,      &cli_doctor, &cli_run,  &cli_bench,
     &cli_validate, &cli_quantize, &cli_calibrate, &cli_prune, &cli_quant, &cli_opset,
     &cli_convert, &cli_build,
-    &cli_profile, &cli_place,
+    &cli_profile, &cli_place, &cli_route,
     &cli_help, &cli_completion,
     NULL};
 

@@ -12,7 +12,7 @@ static const cli_option options[] = {
     CLI_REMOTE_OPTIONS,
     {"--runs", "N", "steady runs, or calls to the server (default 50)"},
     {"--minutes", "M", "under load without a pause, before the last times (default 0.05; 0: none)"},
-    {"--callers", "LIST", "at once, each number for a while (default 1,2)"},
+    {"--callers", "LIST", "at once, each number for a while (default 1,2), or none"},
     {"--output", "FILE", "the profile as JSON, for `nori place`"},
     {"--html", "FILE", "write a page with pictures, readable without a network"},
     CLI_SESSION_OPTIONS,

@@ -95,6 +95,9 @@ static int read_callers(const profile_job *j, int *list, size_t *count)
     const char *text = cli_value(j->args, "--callers");
     text = text ? text : "1,2";
     *count = 0;
+    if (strcmp(text, "none") == 0) {
+        return EXIT_YES;
+    }
     for (const char *p = text; *p; p += *p == ',') {
         char *end;
         long n = strtol(p, &end, 10);

@@ -1,6 +1,7 @@
 nori_cli_sources(
     cmd_place.c
     cmd_profile.c
+    cmd_route.c
     place_header.c
     place_options.c
     place_page.c
@@ -15,4 +16,7 @@ nori_cli_sources(
     profile_load.c
     profile_print.c
     profile_times.c
+    route_calls.c
+    route_prepare.c
+    route_print.c
 )

@@ -172,7 +172,18 @@ typedef struct answer {
     size_t size, capacity;
     size_t head; /* of Inference-Header-Content-Length; SIZE_MAX: none */
     bool failed; /* out of memory, or too much */
+    uint64_t sent, received; /* headers and bodies, as they went */
 } answer;
+
+/* Called with all that goes over a connection. */
+static int count_bytes(CURL *c, curl_infotype kind, char *data, size_t size, void *user)
+{
+    answer *a = user;
+    (void)c, (void)data;
+    a->sent += kind == CURLINFO_HEADER_OUT || kind == CURLINFO_DATA_OUT ? size : 0;
+    a->received += kind == CURLINFO_HEADER_IN || kind == CURLINFO_DATA_IN ? size : 0;
+    return 0;
+}
 
 static size_t take_body(char *data, size_t one, size_t n, void *user)
 {
@@ -244,23 +255,21 @@ static double seconds(CURL *c, CURLINFO what)
     return (double)us / 1e6;
 }
 
-static void read_times(CURL *c, remote_times *t)
+static void read_times(CURL *c, const answer *a, remote_times *t)
 {
     curl_off_t up = 0, down = 0;
-    long request = 0, header = 0, connects = 0;
+    long connects = 0;
     double ready = seconds(c, CURLINFO_PRETRANSFER_TIME_T);
     curl_easy_getinfo(c, CURLINFO_SIZE_UPLOAD_T, &up);
     curl_easy_getinfo(c, CURLINFO_SIZE_DOWNLOAD_T, &down);
-    curl_easy_getinfo(c, CURLINFO_REQUEST_SIZE, &request);
-    curl_easy_getinfo(c, CURLINFO_HEADER_SIZE, &header);
     curl_easy_getinfo(c, CURLINFO_NUM_CONNECTS, &connects);
     *t = (remote_times){.connect = connects > 0 ? ready : 0,
                         .waited = seconds(c, CURLINFO_STARTTRANSFER_TIME_T) - ready,
                         .total = seconds(c, CURLINFO_TOTAL_TIME_T) - ready,
                         .body_sent = (uint64_t)up,
                         .body_received = (uint64_t)down,
-                        .sent = (uint64_t)(up + request),
-                        .received = (uint64_t)(down + header)};
+                        .sent = a->sent,
+                        .received = a->received};
 }
 
 /* Headers of a request; false: out of memory. */
@@ -294,6 +303,9 @@ static void configure(CURL *c, const remote *r, const char *url, double timeout,
     curl_easy_setopt(c, CURLOPT_WRITEDATA, a);
     curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(c, CURLOPT_HEADERDATA, a);
+    curl_easy_setopt(c, CURLOPT_VERBOSE, 1L); /* to the function that counts, nowhere else */
+    curl_easy_setopt(c, CURLOPT_DEBUGFUNCTION, count_bytes);
+    curl_easy_setopt(c, CURLOPT_DEBUGDATA, a);
     curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     if (r->ca) {
         curl_easy_setopt(c, CURLOPT_CAINFO, r->ca);
@@ -341,7 +353,7 @@ static nori_status call_server(remote *r, const char *path, const char *body, si
     }
     CURLcode code = curl_easy_perform(c);
     curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
-    read_times(c, times);
+    read_times(c, a, times);
     nori_status s = NORI_OK;
     if (a->failed) {
         s = remote_fail(err, NORI_ERROR_MEMORY, "the answer of %s is too large to be held", url);

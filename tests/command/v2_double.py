@@ -2,6 +2,7 @@
 service time that the test chooses, one call at a time. Run alone it prints its port and serves until
 its standard input ends; every line "service 0.015" or "refuse 1" changes it."""
 import json
+import random
 import socket
 import sys
 import threading
@@ -126,16 +127,33 @@ class Double:
         return text + data, len(text)
 
 
+def others(double, rate):
+    """Callers at random times, without a network."""
+    draw = random.Random(1)
+
+    def one():
+        with double.free:
+            time.sleep(double.service if not callable(double.service) else 0)
+    while True:
+        time.sleep(draw.expovariate(rate[0]) if rate[0] > 0 else 0.05)
+        if rate[0] > 0:
+            threading.Thread(target=one, daemon=True).start()
+
+
 def main():
     address = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1"
+    rate = [0.0]
     with Double(address=address) as double:
         print(double.port, flush=True)
+        threading.Thread(target=others, args=(double, rate), daemon=True).start()
         for line in sys.stdin:
             word, value = line.split()
             if word == "service":
                 double.service = float(value)
             elif word == "refuse":
                 double.refuse = value == "1"
+            elif word == "load":  # others call, so many a second, each taking as long as a call does
+                rate[0] = float(value)
             elif word == "tail":  # one call in fifty takes 400 ms: mean 15
                 state = [0]
 
