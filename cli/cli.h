@@ -33,8 +33,10 @@ typedef struct cli_option {
 #define CLI_QUIET_OPTION {"--quiet", NULL, "only the result and errors"}
 #define CLI_OPS_OPTION                                                                           \
     {"--ops-library", "FILE", "shared object with operators of your own; may be repeated"}
+#define CLI_LIMIT_OPTION                                                                         \
+    {"--limit", "NAME=N", "bound what models may cost: nodes, iterations, time ... (docs/limits.md)"}
 #define CLI_LOAD_OPTIONS                                                                         \
-    CLI_OPS_OPTION,                                                                              \
+    CLI_OPS_OPTION, CLI_LIMIT_OPTION,                                                            \
     {"--strict", NULL, "unknown fields and newer IR versions are errors"},                       \
     {"--allow-outside", NULL, "external data may lie outside the model's folder"}
 #define CLI_DIM_OPTION {"--dim", "NAME=N", "fix a named dimension; may be repeated"}
@@ -84,6 +86,9 @@ bool cli_has(const cli_args *args, const char *name);
 /* Number of an option; false (and a message) when it is not one in [low, high]. */
 bool cli_number(const cli_args *args, const char *name, long low, long high, long otherwise,
                 long *out);
+/* What --limit says becomes the environment's: 0 or an exit code (limits.c). */
+int cli_set_limits(const cli_args *args, nori_env *env);
+bool cli_size_of(const char *text, uint64_t *out); /* the value alone; false: none */
 /* Bytes: "64M", "1.5G", "4096"; k, M, G are powers of 1024. 0 when it is not given. */
 bool cli_size(const cli_args *args, const char *name, uint64_t *out);
 
@@ -122,7 +127,7 @@ FILE *cli_open(const char *path, bool pipe, nori_error *err);
 
 /* ---- models ---- */
 
-/* Opens the libraries of --ops-library for an environment (NULL: the default one). */
+/* Limits and libraries of operators of an environment (NULL: the default one). */
 int cli_load_ops(const cli_args *args, nori_env *env);
 /* What CLI_LOAD_OPTIONS say (those the verb has). */
 void cli_load_options(const cli_args *args, nori_load_options *options);

@@ -10,7 +10,7 @@ static const cli_option options[] = {
     {"--output", "FILE", "the model; -o for short"},
     {"--weights", "FILE", "content for tensors written as {...}: .onnx, .safetensors, .npz"},
     {"--allow-outside", NULL, "external data may lie outside the text's folder"},
-    CLI_OPS_OPTION,
+    CLI_OPS_OPTION, CLI_LIMIT_OPTION,
     CLI_QUIET_OPTION,
     CLI_COMMON_OPTIONS,
 };

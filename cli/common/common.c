@@ -64,13 +64,8 @@ bool cli_number(const cli_args *args, const char *name, long low, long high, lon
     return true;
 }
 
-bool cli_size(const cli_args *args, const char *name, uint64_t *out)
+bool cli_size_of(const char *text, uint64_t *out)
 {
-    const char *text = cli_value(args, name);
-    *out = 0;
-    if (!text) {
-        return true;
-    }
     char *end;
     double v = strtod(text, &end);
     if (end != text && *end) {
@@ -80,11 +75,19 @@ bool cli_size(const cli_args *args, const char *name, uint64_t *out)
         v *= scale;
         end += unit && (end[1] == 0 || strcmp(end + 1, "B") == 0) ? strlen(end) : 0;
     }
-    if (end == text || *end || !(v >= 1) || v > 0x1p62) {
+    bool ok = end != text && !*end && v >= 1 && v <= 0x1p62;
+    *out = ok ? (uint64_t)v : 0;
+    return ok;
+}
+
+bool cli_size(const cli_args *args, const char *name, uint64_t *out)
+{
+    const char *text = cli_value(args, name);
+    *out = 0;
+    if (text && !cli_size_of(text, out)) {
         cli_usage(args, "%s \"%s\": bytes were expected, as 64M or 1.5G", name, text);
         return false;
     }
-    *out = (uint64_t)v;
     return true;
 }
 
@@ -246,6 +249,10 @@ static void log_line(void *user, nori_log_level level, const char *text)
 int cli_load_ops(const cli_args *args, nori_env *env)
 {
     const char *path;
+    int code = cli_set_limits(args, env);
+    if (code != EXIT_YES) {
+        return code;
+    }
     for (int i = 0; (path = cli_nth(args, "--ops-library", i)) != NULL; i++) {
         nori_error err = {0};
         if (nori_env_load_ops(env, path, &err) != NORI_OK) {

@@ -3,6 +3,7 @@ nori_cli_sources(
     group_json.c
     inputs.c
     json.c
+    limits.c
     outputs.c
     page.c
     page_chart.c

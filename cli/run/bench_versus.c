@@ -290,12 +290,17 @@ int cli_bench_versus(cli_args *args)
     if (nori_env_create(&e, &env, &err) != NORI_OK) {
         return cli_fail(args, &err);
     }
+    int code = cli_set_limits(args, env);
+    if (code != EXIT_YES) {
+        nori_env_free(env);
+        return code;
+    }
     cli_progress(args, "loading");
     nori_status status = nori_versus_open(
         env, args->positional[0], &load,
         (const nori_session_options *const[]){&side[0], &side[1]}, &v, &err);
     cli_progress_done(args);
-    int code = status == NORI_OK ? measure(args, v, &o, peak, load_before) : cli_fail(args, &err);
+    code = status == NORI_OK ? measure(args, v, &o, peak, load_before) : cli_fail(args, &err);
     nori_versus_free(v);
     nori_env_free(env);
     return code;

@@ -3,6 +3,7 @@ nori_sources(
     fields.c
     guess.c
     item.c
+    model_limits.c
     read.c
     write.c
 )

@@ -1,5 +1,5 @@
 /* env.c: environments. The default one is made on first use and kept until the process ends. */
-#include "platform/env.h"
+#include "platform/limits.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,6 +10,7 @@ struct nori_env {
     void (*log)(void *user, nori_log_level level, const char *text);
     void *log_user;
     int threads;
+    nori_limits limits;
     pthread_mutex_t lock; /* of whoever makes the pool or what is kept */
     _Atomic(nori__pool *) pool;
     _Atomic(void *) kept;
@@ -17,6 +18,7 @@ struct nori_env {
 };
 
 static nori_env default_env = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static pthread_once_t default_limits = PTHREAD_ONCE_INIT;
 
 void nori_env_options_default(nori_env_options *options)
 {
@@ -48,6 +50,7 @@ nori_status nori_env_create(const nori_env_options *options, nori_env **env, nor
     e->log = o.log;
     e->log_user = o.log_user;
     e->threads = o.threads < NORI__MAX_THREADS ? o.threads : NORI__MAX_THREADS;
+    nori_limits_default(&e->limits);
     pthread_mutex_init(&e->lock, NULL);
     *env = e;
     return NORI_OK;
@@ -74,6 +77,32 @@ int nori_env_threads(const nori_env *env)
 const nori_allocator *nori__env_allocator(const nori_env *env)
 {
     return env ? &env->allocator : &nori__malloc;
+}
+
+static void set_default_limits(void)
+{
+    nori_limits_default(&default_env.limits);
+}
+
+const nori_limits *nori__env_limits(const nori_env *env)
+{
+    if (!env) {
+        pthread_once(&default_limits, set_default_limits);
+    }
+    return env ? &env->limits : &default_env.limits;
+}
+
+nori_status nori_env_set_limits(nori_env *env, const nori_limits *limits, nori_error *err)
+{
+    nori_limits l = *nori__env_limits(env);
+    if (!limits || limits->size < sizeof(limits->size)) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT,
+                          "limits must come from nori_limits_default, which sets their size");
+    }
+    memcpy(&l, limits, limits->size < sizeof(l) ? limits->size : sizeof(l));
+    l.size = sizeof(l);
+    (env ? env : &default_env)->limits = l;
+    return NORI_OK;
 }
 
 nori__pool *nori__env_pool(nori_env *env)

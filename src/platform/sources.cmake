@@ -5,5 +5,6 @@ nori_sources(
     file.c
     kept.c
     library.c
+    limits.c
     pool.c
 )

@@ -133,7 +133,9 @@ static nori_status run_steps(nori__frame *f, nori_error *err)
     for (uint32_t s = 0; s < f->plan->n_steps; s++) {
         const nori__step *step = &f->plan->steps[s];
         uint64_t start = times ? nori__now_ns() : 0;
-        nori_status status = nori__frame_step(f, s, err);
+        nori_status status =
+            f->info->guard->watches ? nori__guard_look(f->info->guard, err) : NORI_OK;
+        status = status == NORI_OK ? nori__frame_step(f, s, err) : status;
         if (status != NORI_OK) {
             char path[256];
             nori__node_path(step->node, path, sizeof(path));

@@ -74,6 +74,9 @@ static nori_status exec_subgraph(nori_call *call, const nori__graph *graph,
                           "subgraph %s has %u inputs and %u outputs, its node needs %u and %u",
                           graph->name, plan->n_in, plan->n_out, n_in, n_out);
     }
+    if (!nori__same(r->step->node->op_type, "If")) {
+        NORI__TRY(nori__guard_iteration(f->info->guard, call->err));
+    }
     nori__frame *sub = NULL;
     NORI__TRY(child_frame(f, plan, &sub, call->err));
     for (uint32_t i = 0; i < plan->n_capture; i++) {

@@ -2,8 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "onnx/model_limits.h"
 #include "ops/custom.h"
 #include "ops/resolve.h"
+#include "platform/limits.h"
 #include "run/run.h"
 
 void nori_load_options_default(nori_load_options *options)
@@ -199,16 +201,16 @@ static nori_status load_bytes(loading *l, const void *data, size_t size, const c
                               nori_model **out)
 {
     nori__source *s = l->source;
-    if (l->options.max_bytes && size > l->options.max_bytes) {
-        nori_status status =
-            nori__fail(l->err, NORI_ERROR_LIMIT, "the model has %zu bytes, the limit is %llu", size,
-                       (unsigned long long)l->options.max_bytes);
-        nori__hint(l->err, "raise max_bytes if you trust the file");
-        return status;
+    const nori_limits *limits = nori__env_limits(s->env);
+    uint64_t most = l->options.max_bytes ? l->options.max_bytes : limits->model_bytes;
+    if (most > 0 && size > most) {
+        return nori__past_limit(l->err, "bytes of the model", size, most,
+                                l->options.max_bytes ? "max_bytes" : "model_bytes", "model");
     }
     s->bytes = size;
     uint64_t start = nori__now_ns();
     NORI__TRY(nori__pb_read_model(&s->arena, data, size, &s->pb, &l->report, l->err));
+    NORI__TRY(nori__pb_check_limits(s->pb, limits, l->err));
     uint64_t read = nori__now_ns();
     s->read_ns += read - start;
     if (base_dir) {

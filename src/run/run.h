@@ -7,6 +7,7 @@
 
 #include "plan/part.h"
 #include "plan/partition.h"
+#include "run/guard.h"
 #include "run/meter.h"
 #include "platform/env.h"
 #include "providers/providers.h"
@@ -64,6 +65,7 @@ typedef struct nori__run_info {
     nori__pool *pool;
     int threads;
     uint64_t memory_cap;
+    nori__guard *guard;
     nori__step_time *times; /* NULL: not profiling */
     void (*watch)(void *user, const char *value, const nori_tensor *tensor); /* NULL: nobody */
     void *watch_user;

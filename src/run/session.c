@@ -1,8 +1,10 @@
 /* session.c: compiling a model for providers, and running it. */
+#include "onnx/model_limits.h"
 #include "ops/arity.h"
 #include "ops/resolve.h"
 #include "ops/support.h"
 #include "passes/passes.h"
+#include "platform/limits.h"
 #include "providers/providers.h"
 #include "run/run.h"
 
@@ -185,6 +187,11 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
     }
     NORI__TRY(nori__require_supported(s->ir, err));
     NORI__TRY(nori__inline_functions(s->ir, err));
+    uint64_t nodes = nori__env_limits(s->env)->nodes;
+    if (nodes > 0 && s->ir->node_count > nodes) {
+        return nori__past_limit(err, "nodes with functions put in place", s->ir->node_count, nodes,
+                                "nodes", "nodes");
+    }
     NORI__TRY(nori__require_arity(s->ir, err));
     NORI__TRY(nori__upgrade(s->ir, err));
     /* What callers see are the model's own inputs and outputs, with what is known of them now. */
@@ -251,7 +258,7 @@ nori_status nori_session_create(const nori_model *model, const nori_session_opti
     /* More than the pool has never run at once; kernels take memory for each. */
     int pool = nori_env_threads(s->env);
     s->threads = o.threads > 0 && o.threads < pool ? o.threads : pool;
-    s->memory_cap = o.max_bytes;
+    s->memory_cap = o.max_bytes ? o.max_bytes : nori__env_limits(s->env)->activation_bytes;
     s->watch = o.watch;
     s->watch_user = o.watch_user;
     nori__arena_init(&s->arena, a);
@@ -372,6 +379,13 @@ static void give_context(nori_session *s, nori__context *c)
 nori_status nori_session_run(nori_session *s, const nori_tensor *const *inputs, size_t n_inputs,
                              nori_tensor **outputs, size_t n_outputs, nori_error *err)
 {
+    return nori_session_run_with(s, NULL, inputs, n_inputs, outputs, n_outputs, err);
+}
+
+nori_status nori_session_run_with(nori_session *s, const nori_run_options *options,
+                                  const nori_tensor *const *inputs, size_t n_inputs,
+                                  nori_tensor **outputs, size_t n_outputs, nori_error *err)
+{
     if (n_outputs != s->n_outputs) {
         return nori__fail(err, NORI_ERROR_ARGUMENT, "%zu outputs were asked for, the model has %zu",
                           n_outputs, s->n_outputs);
@@ -389,11 +403,14 @@ nori_status nori_session_run(nori_session *s, const nori_tensor *const *inputs, 
         all[i] = i < n_inputs && inputs[i] ? inputs[i] : s->ir->main->inputs[i]->constant;
     }
     nori__context *c = NULL;
+    nori__guard guard;
+    nori__guard_init(&guard, nori__env_limits(s->env), options);
     nori_status status = take_context(s, &c, err);
     if (status == NORI_OK) {
         nori__run_info info = {.pool = s->threads > 1 ? nori__env_pool(s->env) : NULL,
                                .threads = s->threads,
                                .memory_cap = s->memory_cap,
+                               .guard = &guard,
                                .times = c->times,
                                .watch = s->watch,
                                .watch_user = s->watch_user};

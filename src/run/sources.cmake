@@ -3,6 +3,7 @@ nori_sources(
     frame.c
     frame_bind.c
     frame_step.c
+    guard.c
     meter.c
     model.c
     model_text.c
