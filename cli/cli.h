@@ -168,9 +168,8 @@ const cli_verb *cli_find_verb(const char *name);
 const char *cli_near_verb(const char *name);
 const char *cli_near_option(const cli_verb *verb, const char *name, size_t size);
 
-extern const cli_verb cli_inspect, cli_check, cli_run, cli_bench, cli_validate, cli_caps, cli_doctor,
-    cli_help, cli_completion, cli_opset, cli_convert, cli_quant, cli_quantize, cli_calibrate,
-    cli_prune, cli_place, cli_build;
-extern const cli_verb cli_profile, cli_route;
+#define VERB(name) extern const cli_verb cli_##name;
+#include "verbs.h"
+#undef VERB
 
 #endif

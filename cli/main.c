@@ -1,14 +1,12 @@
-/* main.c: the command table and the reading of arguments. A verb is a file cmd_<verb>.c. */
+/* main.c: the table of verbs (verbs.h) and the reading of arguments. A verb is a file cmd_<verb>.c. */
 #include <string.h>
 
 #include "cli.h"
 
 const cli_verb *const cli_verbs[] = {
-    &cli_inspect, &cli_check,    &cli_caps,      &cli_doctor, &cli_run,  &cli_bench,
-    &cli_validate, &cli_quantize, &cli_calibrate, &cli_prune, &cli_quant, &cli_opset,
-    &cli_convert, &cli_build,
-    &cli_profile, &cli_place, &cli_route,
-    &cli_help, &cli_completion,
+#define VERB(name) &cli_##name,
+#include "verbs.h"
+#undef VERB
     NULL};
 
 static const cli_option *find_option(const cli_verb *v, const char *name, size_t n)

@@ -195,6 +195,9 @@ nori_status nori__ir_build(const nori_allocator *a, const nori__pb_model *pb,
  * the file's own bytes are written. */
 nori_status nori__ir_to_pb(const nori__ir *ir, nori__arena *arena, nori__pb_model **model,
                            nori_error *err);
+/* The same, with tensors whose data the file has elsewhere still saying so. */
+nori_status nori__ir_to_pb_outside(const nori__ir *ir, nori__arena *arena, nori__pb_model **model,
+                                   nori_error *err);
 /* Some nodes of one graph as a model of their own: in and out are its inputs and outputs, with the
  * types now known; constants the nodes read become its initializers. */
 typedef struct nori__subset {
@@ -206,6 +209,9 @@ typedef struct nori__subset {
 } nori__subset;
 nori_status nori__subset_to_pb(const nori__ir *ir, const nori__subset *subset, nori__arena *arena,
                                nori__pb_model **model, nori_error *err);
+/* to_pb_item.c: a declaration of its own. Memory from arena; false: out of memory. */
+bool nori__declare(nori__arena *arena, const char *name, const nori__type *type,
+                   nori__pb_value *pb);
 /* copy.c: deep copy of the structure; tensors are shared (retained). pb pointers are kept. */
 nori_status nori__ir_copy(const nori__ir *from, nori__ir **ir, nori_error *err);
 void nori__ir_free(nori__ir *ir); /* NULL is fine */

@@ -74,6 +74,7 @@ typedef struct nori__packer {
     const nori__ir *ir;
     nori__arena *arena;
     bool *done; /* by value id: initializers that are written already */
+    bool outside; /* data in other files stays there */
     bool ok;    /* false: out of memory */
 } nori__packer;
 /* A zeroed array with one entry to spare; NULL only when ok is false. */
@@ -85,7 +86,8 @@ void nori__declare_to_pb(nori__packer *p, const nori__value *v, const nori__type
 void nori__tensor_to_pb(nori__packer *p, const nori_tensor *t, nori__str name,
                         nori__pb_tensor *pb);
 /* The message a tensor came from, whose content is still the tensor's. */
-void nori__tensor_again(const nori__pb_tensor *from, const nori_tensor *t, nori__pb_tensor *pb);
+void nori__tensor_again(const nori__packer *p, const nori__pb_tensor *from, const nori_tensor *t,
+                        nori__pb_tensor *pb);
 void nori__attr_to_pb(nori__packer *p, const nori__attr *a, nori__pb_attr *pb);
 void nori__node_to_pb(nori__packer *p, const nori__node *n, nori__pb_node *pb);
 nori__pb_graph *nori__graph_to_pb(nori__packer *p, const nori__graph *g); /* NULL: see ok */

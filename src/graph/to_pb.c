@@ -82,7 +82,7 @@ static void initializers_to_pb(nori__packer *p, const nori__graph *g, nori__pb_g
         const nori__pb_tensor *t = &old->initializers.items[i];
         const nori__value *v = nori__map_get_n(nori__graph_names(g), t->name.p, t->name.n);
         if (v && is_initializer(v)) {
-            nori__tensor_again(t, v->constant, &list[n++]);
+            nori__tensor_again(p, t, v->constant, &list[n++]);
             p->done[v->id] = true;
         }
     }
@@ -198,10 +198,10 @@ nori__pb_graph *nori__graph_to_pb(nori__packer *p, const nori__graph *g)
     return pb;
 }
 
-nori_status nori__ir_to_pb(const nori__ir *ir, nori__arena *arena, nori__pb_model **model,
-                           nori_error *err)
+static nori_status ir_to_pb(const nori__ir *ir, nori__arena *arena, bool outside,
+                            nori__pb_model **model, nori_error *err)
 {
-    nori__packer p = {.ir = ir, .arena = arena, .ok = true};
+    nori__packer p = {.ir = ir, .arena = arena, .ok = true, .outside = outside};
     nori__pb_model *pb = nori__pack_room(&p, 1, sizeof(*pb));
     p.done = nori__pack_room(&p, ir->value_count, sizeof(*p.done));
     nori__pb_opset *opsets = nori__pack_room(&p, ir->opset_count, sizeof(*opsets));
@@ -233,4 +233,16 @@ nori_status nori__ir_to_pb(const nori__ir *ir, nori__arena *arena, nori__pb_mode
     }
     *model = pb;
     return NORI_OK;
+}
+
+nori_status nori__ir_to_pb(const nori__ir *ir, nori__arena *arena, nori__pb_model **model,
+                           nori_error *err)
+{
+    return ir_to_pb(ir, arena, false, model, err);
+}
+
+nori_status nori__ir_to_pb_outside(const nori__ir *ir, nori__arena *arena, nori__pb_model **model,
+                                   nori_error *err)
+{
+    return ir_to_pb(ir, arena, true, model, err);
 }

@@ -64,6 +64,14 @@ void nori__declare_to_pb(nori__packer *p, const nori__value *v, const nori__type
     pb->type = type->kind != NORI_KIND_UNKNOWN ? type_to_pb(p, type) : NULL;
 }
 
+bool nori__declare(nori__arena *arena, const char *name, const nori__type *type, nori__pb_value *pb)
+{
+    nori__packer p = {.arena = arena, .ok = true};
+    *pb = (nori__pb_value){.name = nori__str_of(name)};
+    pb->type = type->kind != NORI_KIND_UNKNOWN ? type_to_pb(&p, type) : NULL;
+    return p.ok;
+}
+
 /* ---- tensors ---- */
 
 void nori__tensor_to_pb(nori__packer *p, const nori_tensor *t, nori__str name, nori__pb_tensor *pb)
@@ -92,11 +100,12 @@ void nori__tensor_to_pb(nori__packer *p, const nori_tensor *t, nori__str name, n
 }
 
 /* The message a tensor came from, whose content is still the tensor's; data kept in another file
- * moves into the message, as the model may be saved elsewhere. */
-void nori__tensor_again(const nori__pb_tensor *from, const nori_tensor *t, nori__pb_tensor *pb)
+ * moves into the message, unless the caller sees to it. */
+void nori__tensor_again(const nori__packer *p, const nori__pb_tensor *from, const nori_tensor *t,
+                        nori__pb_tensor *pb)
 {
     *pb = *from;
-    if (from->data_location == 1) {
+    if (from->data_location == 1 && !p->outside) {
         pb->data_location = 0;
         pb->head.present = 0;
         pb->external.count = 0;
@@ -138,7 +147,7 @@ void nori__attr_to_pb(nori__packer *p, const nori__attr *a, nori__pb_attr *pb)
         } else if (a->kind == NORI__ATTR_TENSOR && a->pb->t->data_location == 1) {
             pb->t = nori__pack_room(p, 1, sizeof(*pb->t));
             if (p->ok) {
-                nori__tensor_again(a->pb->t, a->v.tensor, pb->t);
+                nori__tensor_again(p, a->pb->t, a->v.tensor, pb->t);
             }
         }
         return;

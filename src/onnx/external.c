@@ -9,7 +9,9 @@
 
 typedef struct mapped {
     const char *location;
+    const char *real; /* path; NULL: lent */
     nori__map_file file;
+    bool of_file;
 } mapped;
 
 struct nori__external {
@@ -21,6 +23,7 @@ struct nori__external {
     bool allow_outside;
     nori__vec files; /* mapped * */
     nori__map by_location;
+    size_t lent;
 };
 
 nori_status nori__external_create(const nori_allocator *a, const char *base_dir,
@@ -74,7 +77,7 @@ void nori__external_free(nori__external *e)
 }
 
 /* Why a location is refused before any file is touched; NULL: it may be opened. */
-static const char *bad_location(nori__str s)
+const char *nori__external_bad_location(nori__str s)
 {
     if (s.n == 0) {
         return "is empty";
@@ -128,7 +131,12 @@ static bool inside(const char *path, const char *folder)
 static nori_status open_location(nori__external *e, nori__str location, mapped **out,
                                  nori_error *err)
 {
-    const char *why = bad_location(location);
+    mapped *m = nori__map_get_n(&e->by_location, location.p, location.n);
+    if (m) {
+        *out = m;
+        return NORI_OK;
+    }
+    const char *why = nori__external_bad_location(location);
     if (why) {
         nori_status s = nori__fail(err, NORI_ERROR_MODEL,
                                    "external data location \"%.*s\" %s; a path relative to the "
@@ -137,11 +145,6 @@ static nori_status open_location(nori__external *e, nori__str location, mapped *
                                    location.n ? location.p : "", why);
         nori__hint(err, "the file was not opened; do not trust this model, or export it again");
         return s;
-    }
-    mapped *m = nori__map_get_n(&e->by_location, location.p, location.n);
-    if (m) {
-        *out = m;
-        return NORI_OK;
     }
     m = nori__arena_alloc(&e->arena, sizeof(*m));
     char *path = nori__arena_printf(&e->arena, "%s/%.*s", e->base, (int)location.n, location.p);
@@ -164,7 +167,13 @@ static nori_status open_location(nori__external *e, nori__str location, mapped *
         return s;
     }
     nori_status status = nori__map_open(real, &m->file, err);
+    m->of_file = true;
+    m->real = nori__arena_text(&e->arena, real);
     free(real);
+    if (status == NORI_OK && !m->real) {
+        nori__map_close(&m->file);
+        return nori__no_memory(err);
+    }
     if (status == NORI_OK && !nori__vec_push(&e->files, m)) {
         nori__map_close(&m->file);
         status = nori__no_memory(err);
@@ -193,8 +202,40 @@ static bool to_number(nori__str s, uint64_t *out)
     return true;
 }
 
+const char *nori__external_lend(nori__external *e, nori__str bytes, bool of_file)
+{
+    mapped *m = nori__arena_alloc(&e->arena, sizeof(*m));
+    /* An absolute path, which no file of a model can have. */
+    char *location = nori__arena_printf(&e->arena, "/lent/%zu", e->lent++);
+    if (!m || !location) {
+        return NULL;
+    }
+    *m = (mapped){.location = location, .of_file = of_file};
+    m->file.data = (const uint8_t *)bytes.p;
+    m->file.size = bytes.n;
+    return nori__map_put(&e->by_location, location, m) ? location : NULL;
+}
+
+bool nori__external_reads(const nori__external *e, const char *path)
+{
+    char *real = realpath(path, NULL);
+    bool found = false;
+    for (size_t i = 0; e && real && i < e->files.count; i++) {
+        found = found || strcmp(((const mapped *)e->files.items[i])->real, real) == 0;
+    }
+    free(real);
+    return found;
+}
+
 nori_status nori__external_view(nori__external *e, const nori__pb_tensor *tensor,
                                 uint64_t expected, nori__str *view, nori_error *err)
+{
+    bool of_file;
+    return nori__external_find(e, tensor, expected, view, &of_file, err);
+}
+
+nori_status nori__external_find(nori__external *e, const nori__pb_tensor *tensor,
+                                uint64_t expected, nori__str *view, bool *of_file, nori_error *err)
 {
     nori__str location = {NULL, 0};
     uint64_t offset = 0, length = expected;
@@ -242,8 +283,10 @@ nori_status nori__external_view(nori__external *e, const nori__pb_tensor *tensor
     }
     if (length == 0) { /* also of an empty file, which is mapped nowhere */
         *view = (nori__str){NULL, 0};
+        *of_file = false;
         return NORI_OK;
     }
+    *of_file = m->of_file;
     *view = (nori__str){(const char *)m->file.data + offset, (size_t)length};
     return NORI_OK;
 }

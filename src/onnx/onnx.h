@@ -222,6 +222,20 @@ nori_status nori__pb_write_tensor(const nori__pb_tensor *tensor, nori__text *out
 nori_status nori__pb_write_group(const nori__pb_group *group, nori_kind kind, nori__text *out,
                                  nori_error *err);
 
+/* The same a piece at a time, so that the whole is nowhere in memory. sink gives false to stop: IO,
+ * without an error text. size: of the whole message; with sink NULL that is all that is found out. */
+typedef bool (*nori__pb_sink)(void *user, const void *bytes, size_t size);
+nori_status nori__pb_write_model_to(const nori__pb_model *model, const nori_allocator *a,
+                                    nori__pb_sink sink, void *user, size_t *size, nori_error *err);
+
+/* each_tensor.c: a copy of a model's messages in which fn may change each tensor; what no tensor lies
+ * in is shared. initializer: false for tensors of attributes and parts of sparse ones. */
+typedef nori_status (*nori__pb_tensor_fn)(void *user, nori__pb_tensor *tensor, bool initializer,
+                                          nori_error *err);
+nori_status nori__pb_each_tensor(nori__arena *arena, const nori__pb_model *model,
+                                 nori__pb_tensor_fn fn, void *user, nori__pb_model **copy,
+                                 nori_error *err);
+
 /* External data (external.c). A set of mapped files of one model folder, each mapped once. The
  * location must be relative, normalized, free of "..", NUL, backslash, drive and UNC forms, and
  * its real path must lie in base_dir or in the folder of the model's own real path, unless
@@ -237,5 +251,16 @@ void nori__external_free(nori__external *external);
  * expected bytes); refused unless it is exactly expected bytes and inside the file. */
 nori_status nori__external_view(nori__external *external, const nori__pb_tensor *tensor,
                                 uint64_t expected, nori__str *view, nori_error *err);
+/* The same, and whether the bytes are a file's: then nori__map_relax_range may be used on them. */
+nori_status nori__external_find(nori__external *external, const nori__pb_tensor *tensor,
+                                uint64_t expected, nori__str *view, bool *of_file,
+                                nori_error *err);
+/* Bytes in memory under a location of their own, which no file can have: for models that tools make
+ * of others. They must outlive the set. NULL: out of memory. */
+const char *nori__external_lend(nori__external *external, nori__str bytes, bool of_file);
+/* Why a location may not be opened or written, "is empty" say; NULL: it may. */
+const char *nori__external_bad_location(nori__str location);
+/* Whether one of the files read so far is the one at this path. */
+bool nori__external_reads(const nori__external *external, const char *path);
 
 #endif

@@ -1,4 +1,5 @@
 nori_sources(
+    each_tensor.c
     external.c
     fields.c
     guess.c

@@ -11,7 +11,8 @@
 
 typedef struct writer {
     const nori_allocator *allocator;
-    nori__text *out; /* NULL in the first walk */
+    nori__pb_sink sink; /* NULL in the first walk */
+    void *user;
     size_t size;     /* bytes so far */
     size_t *sizes;   /* of the messages within, in the order they begin */
     size_t count, capacity, next;
@@ -22,8 +23,8 @@ static void put(writer *w, const void *bytes, size_t size)
 {
     if (!nori__add_size(w->size, size, &w->size)) {
         w->status = NORI_ERROR_LIMIT;
-    } else if (w->out) {
-        nori__text_add(w->out, bytes, size);
+    } else if (w->sink && size > 0 && !w->sink(w->user, bytes, size)) {
+        w->status = NORI_ERROR_IO;
     }
 }
 
@@ -87,7 +88,7 @@ static bool new_size(writer *w, size_t *index)
 static void put_sub(writer *w, const nori__pb_field *field, const char *object,
                     const nori__pb_head *head, int depth)
 {
-    if (w->out) {
+    if (w->sink) {
         put_tag(w, field, PB_WT_STRING);
         put_varint(w, w->sizes[w->next++]);
         put_message(w, field->message, object, head, depth + 1);
@@ -252,18 +253,17 @@ static void put_message(writer *w, const nori__pb_message *m, const char *object
     }
 }
 
-static nori_status write_message(const nori__pb_message *m, const void *object, nori__text *out,
-                                 nori_error *err)
+static nori_status write_to(const nori__pb_message *m, const void *object, const nori_allocator *a,
+                            nori__pb_sink sink, void *user, size_t *size, nori_error *err)
 {
-    writer w = {.allocator = out->allocator};
+    writer w = {.allocator = a};
     put_message(&w, m, object, object, 0);
-    if (w.status == NORI_OK) {
-        size_t size = w.size;
+    *size = w.size;
+    if (w.status == NORI_OK && sink) {
         w.size = 0;
-        w.out = out;
-        if (nori__text_reserve(out, size)) {
-            put_message(&w, m, object, object, 0);
-        }
+        w.sink = sink;
+        w.user = user;
+        put_message(&w, m, object, object, 0);
     }
     nori__release(w.allocator, w.sizes, w.capacity * sizeof(*w.sizes));
     if (w.status == NORI_ERROR_LIMIT) {
@@ -271,7 +271,40 @@ static nori_status write_message(const nori__pb_message *m, const void *object, 
                           "%s: it is nested more than %d deep, or larger than memory can be",
                           m->name, MAX_DEPTH);
     }
-    return w.status != NORI_OK || out->failed ? nori__no_memory(err) : NORI_OK;
+    return w.status == NORI_ERROR_MEMORY ? nori__no_memory(err) : w.status;
+}
+
+/* Room for the whole is made at the first byte: the size is known by then. */
+typedef struct text_sink {
+    nori__text *out;
+    const size_t *size;
+    bool begun;
+} text_sink;
+
+static bool add_text(void *user, const void *bytes, size_t size)
+{
+    text_sink *t = user;
+    if (!t->begun && !nori__text_reserve(t->out, *t->size)) {
+        return false;
+    }
+    t->begun = true;
+    nori__text_add(t->out, bytes, size);
+    return !t->out->failed;
+}
+
+static nori_status write_message(const nori__pb_message *m, const void *object, nori__text *out,
+                                 nori_error *err)
+{
+    size_t size = 0;
+    text_sink t = {.out = out, .size = &size};
+    nori_status s = write_to(m, object, out->allocator, add_text, &t, &size, err);
+    return s == NORI_ERROR_IO || out->failed ? nori__no_memory(err) : s;
+}
+
+nori_status nori__pb_write_model_to(const nori__pb_model *model, const nori_allocator *a,
+                                    nori__pb_sink sink, void *user, size_t *size, nori_error *err)
+{
+    return write_to(&nori__pb_model_message, model, a, sink, user, size, err);
 }
 
 nori_status nori__pb_write_model(const nori__pb_model *model, nori__text *out, nori_error *err)

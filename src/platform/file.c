@@ -69,10 +69,25 @@ void nori__map_relax(const nori__map_file *file)
 #endif
 }
 
+void nori__map_relax_range(const void *data, size_t size)
+{
+#ifdef MADV_DONTNEED
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)data + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)data + size) / page * page;
+    if (end > begin) {
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+    }
+#else
+    (void)data;
+    (void)size;
+#endif
+}
+
 struct nori__out_file {
     const nori_allocator *allocator;
     int fd;
-    bool failed;
+    bool failed, hole; /* hole: it ends in zeros that were not written */
     char *path, *temporary;
     size_t path_size, temporary_size;
 };
@@ -202,9 +217,24 @@ nori_status nori__out_write(nori__out_file *out, const void *data, size_t size, 
     return NORI_OK;
 }
 
+nori_status nori__out_zeros(nori__out_file *out, uint64_t size, nori_error *err)
+{
+    if (size > INT64_MAX || (!out->failed && lseek(out->fd, (off_t)size, SEEK_CUR) < 0)) {
+        out->failed = true;
+        return io_error(err, "write", out->path, errno);
+    }
+    out->hole = size > 0 || out->hole;
+    return NORI_OK;
+}
+
 nori_status nori__out_commit(nori__out_file *out, nori_error *err)
 {
     nori_status status = NORI_OK;
+    off_t end = out->hole && !out->failed ? lseek(out->fd, 0, SEEK_CUR) : 0;
+    if (end < 0 || (end > 0 && ftruncate(out->fd, end) != 0)) {
+        status = io_error(err, "write", out->path, errno);
+        out->failed = true;
+    }
     if (out->failed) {
         status = nori__fail(err, NORI_ERROR_IO, "%s was not written whole, an earlier write failed",
                             out->path);

@@ -19,6 +19,8 @@ nori_status nori__map_open(const char *path, nori__map_file *file, nori_error *e
 void nori__map_close(nori__map_file *file);
 /* Gives the pages back that were read so far: they come again from the file when looked at. */
 void nori__map_relax(const nori__map_file *file);
+/* The same for whole pages among these bytes, which must lie in a mapping of a file. */
+void nori__map_relax_range(const void *data, size_t size);
 
 /* A file that appears whole at path on commit, or not at all (temporary beside it, fsync,
  * rename). After any failed write commit fails too. abort removes the temporary. */
@@ -26,6 +28,8 @@ typedef struct nori__out_file nori__out_file;
 nori_status nori__out_open(const nori_allocator *a, const char *path, nori__out_file **out,
                            nori_error *err);
 nori_status nori__out_write(nori__out_file *out, const void *data, size_t size, nori_error *err);
+/* Zeros, which take no room where the file system keeps files with holes. */
+nori_status nori__out_zeros(nori__out_file *out, uint64_t size, nori_error *err);
 nori_status nori__out_commit(nori__out_file *out, nori_error *err); /* frees out in any case */
 void nori__out_abort(nori__out_file *out);                          /* NULL is fine */
 

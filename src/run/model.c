@@ -22,7 +22,11 @@ void nori__source_release(nori__source *s)
     nori__arena_free(&s->arena);
     nori__text_free(&s->made);
     nori__map_close(&s->file);
+    nori__source *parents[2] = {s->parents[0], s->parents[1]};
     nori__release(s->allocator, s, sizeof(*s));
+    for (int i = 0; i < 2; i++) { /* a chain is as long as the tools that made it */
+        nori__source_release(parents[i]);
+    }
 }
 
 void nori_model_free(nori_model *model)
@@ -81,21 +85,22 @@ typedef struct loading {
     nori_error *err;
 } loading;
 
-static nori_status new_source(loading *l, nori_env *env, const char *path)
+nori_status nori__source_new(nori_env *env, const char *path, nori__source **source,
+                             nori_error *err)
 {
     const nori_allocator *a = nori__env_allocator(env);
     nori__source *s = nori__alloc_zero(a, sizeof(*s));
+    *source = s;
     if (!s) {
-        return nori__no_memory(l->err);
+        return nori__no_memory(err);
     }
     atomic_init(&s->refs, 1);
     s->env = env;
     s->allocator = a;
     nori__arena_init(&s->arena, a);
     nori__text_init(&s->made, a);
-    l->source = s;
     s->path = nori__arena_text(&s->arena, path);
-    return s->path ? NORI_OK : nori__no_memory(l->err);
+    return s->path ? NORI_OK : nori__no_memory(err);
 }
 
 /* "a/b/c" becomes "a/b", "c" becomes ".". */
@@ -208,6 +213,7 @@ static nori_status load_bytes(loading *l, const void *data, size_t size, const c
                                 l->options.max_bytes ? "max_bytes" : "model_bytes", "model");
     }
     s->bytes = size;
+    s->data = data;
     uint64_t start = nori__now_ns();
     NORI__TRY(nori__pb_read_model(&s->arena, data, size, &s->pb, &l->report, l->err));
     NORI__TRY(nori__pb_check_limits(s->pb, limits, l->err));
@@ -232,7 +238,7 @@ static nori_status load(nori_env *env, const char *path, const void *data, size_
         memcpy(&l.options, options,
                options->size < sizeof(l.options) ? options->size : sizeof(l.options));
     }
-    nori_status s = new_source(&l, env, path ? path : "");
+    nori_status s = nori__source_new(env, path ? path : "", &l.source, err);
     if (s == NORI_OK && path) {
         uint64_t start = nori__now_ns();
         s = nori__map_open(path, &l.source->file, err);
@@ -269,23 +275,14 @@ nori_status nori_model_load_memory(nori_env *env, const void *data, size_t size,
     return load(env, NULL, data, size, base_dir, options, model, err);
 }
 
-nori_status nori__model_from_ir(const nori_model *from, const nori__ir *ir, nori_model **model,
-                                nori_error *err)
+nori_status nori__model_of_made(nori__source *source, nori_model **model, nori_error *err)
 {
-    loading l = {.err = err, .quiet = true};
-    nori__arena scratch;
-    nori__pb_model *pb = NULL;
+    loading l = {.err = err, .quiet = true, .source = source};
     *model = NULL;
     nori_load_options_default(&l.options);
-    NORI__TRY(new_source(&l, from->source->env, ""));
-    nori__arena_init(&scratch, l.source->allocator);
-    nori__text *made = &l.source->made;
-    nori_status s = nori__ir_to_pb(ir, &scratch, &pb, err);
-    s = s == NORI_OK ? nori__pb_write_model(pb, made, err) : s;
-    nori__arena_free(&scratch);
-    s = s == NORI_OK ? load_bytes(&l, made->data, made->size, NULL, model) : s;
+    nori_status s = load_bytes(&l, source->made.data, source->made.size, NULL, model);
     if (s != NORI_OK) {
-        nori__source_release(l.source);
+        nori__source_release(source);
     }
     return s;
 }
@@ -296,36 +293,18 @@ nori_status nori__model_from_bytes(nori_env *env, nori__text *bytes, const char 
 {
     loading l = {.options = *options, .err = err};
     *model = NULL;
-    NORI__TRY(new_source(&l, env, ""));
+    nori_status s = nori__source_new(env, "", &l.source, err);
+    if (s != NORI_OK) {
+        nori__source_release(l.source);
+        return s;
+    }
     nori__text *made = &l.source->made;
     *made = *bytes;
     nori__text_init(bytes, made->allocator);
-    nori_status s = load_bytes(&l, made->data, made->size, base_dir, model);
+    s = load_bytes(&l, made->data, made->size, base_dir, model);
     if (s != NORI_OK) {
         nori__source_release(l.source);
     }
-    return s;
-}
-
-nori_status nori_model_save(const nori_model *model, const char *path, nori_error *err)
-{
-    const nori_allocator *a = model->source->allocator;
-    nori__text text;
-    nori__text_init(&text, a);
-    nori_status s = nori__pb_write_model(model->source->pb, &text, err);
-    nori__out_file *out = NULL;
-    if (s == NORI_OK) {
-        s = nori__out_open(a, path, &out, err);
-    }
-    if (s == NORI_OK) {
-        s = nori__out_write(out, text.data, text.size, err);
-        if (s == NORI_OK) {
-            s = nori__out_commit(out, err);
-        } else {
-            nori__out_abort(out);
-        }
-    }
-    nori__text_free(&text);
     return s;
 }
 

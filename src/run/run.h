@@ -26,7 +26,9 @@ typedef struct nori__source {
     nori__pb_model *pb;
     char *path;          /* "" when from memory */
     uint64_t bytes;
+    const uint8_t *data; /* the bytes of the messages: of the file, the caller or made */
     nori__text made;     /* the bytes, when a tool made the model */
+    struct nori__source *parents[2]; /* of models it was made of: their data is lent to it */
     uint64_t read_ns, build_ns; /* what loading took */
 } nori__source;
 void nori__source_release(nori__source *source);
@@ -49,6 +51,15 @@ nori_status nori__model_from_ir(const nori_model *from, const nori__ir *ir, nori
 nori_status nori__model_from_bytes(nori_env *env, nori__text *bytes, const char *base_dir,
                                    const nori_load_options *options, nori_model **model,
                                    nori_error *err);
+/* The same from messages that point into one or two models (derive.c). Data those have in other files
+ * is not copied. */
+nori_status nori__model_from_pb(const nori_model *const *from, size_t count,
+                                const nori__pb_model *pb, nori_model **model, nori_error *err);
+/* model.c, for derive.c: a source without bytes, and the model over source->made, which gets the
+ * reference in any case. */
+nori_status nori__source_new(nori_env *env, const char *path, nori__source **source,
+                             nori_error *err);
+nori_status nori__model_of_made(nori__source *source, nori_model **model, nori_error *err);
 /* Fills an array of value descriptions for a graph's inputs or outputs; memory from arena. */
 nori_status nori__describe_values(nori__arena *arena, nori__value *const *values, size_t count,
                                   nori_value_info **out, nori_error *err);

@@ -1,4 +1,5 @@
 nori_sources(
+    derive.c
     feed.c
     frame.c
     frame_bind.c
@@ -8,6 +9,7 @@ nori_sources(
     model.c
     model_text.c
     parts.c
+    save.c
     session.c
     session_info.c
     session_nodes.c

@@ -1,0 +1,163 @@
+/* edit.h: models made of models: cut, joined, renamed, in other shapes, optimized, their data beside
+ * them. Built on nori.h; the same conventions.
+ *
+ * No function changes the model it is given: what it makes is a model of its own, which the caller
+ * frees with nori_model_free, before or after the one it was made of (data in other files is shared).
+ * What a function does not change, the new model keeps: names, order, documentation, metadata, fields
+ * this build does not know. A model may be read by one thread at a time, so two calls on one model
+ * may not overlap; calls on different models may. Reports are immutable and any thread may read them;
+ * their strings live as long as they do. On error nothing is made. */
+#ifndef NORI_EDIT_H
+#define NORI_EDIT_H
+
+#include "nori/nori.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- saving ----------------------------------------------------------------------------- */
+
+typedef struct nori_save_options {
+    size_t size;          /* sizeof, set by _default */
+    const char *external; /* file for the data of large initializers, a path relative to the model's
+                             folder; NULL: only where the model would be too large without */
+    uint64_t threshold;   /* bytes from which on an initializer goes there; default 1024 */
+    int embed;            /* 1: all in one file; LIMIT where it would be too large */
+    uint64_t most;        /* largest file without external data; default 2^31 - 1, as protobuf's */
+    void (*progress)(void *user, const nori_progress *progress); /* phase "write", in bytes */
+    void *progress_user;
+} nori_save_options;
+NORI_API void nori_save_options_default(nori_save_options *options);
+/* Writes a model in pieces: at no time is all of it in memory. Each file appears whole or not at all,
+ * the data first. Without options this is nori_model_save: all in one file, or, where that would be
+ * larger than protobuf allows, the data beside it in a file named after it with ".data" behind.
+ * Errors: ARGUMENT (a path that leaves the folder, or a file this model or the one it was made of
+ * reads its data from), LIMIT, IO, MEMORY. */
+NORI_API nori_status nori_model_save_as(const nori_model *model, const char *path,
+                                        const nori_save_options *options, nori_error *error);
+
+/* ---- proof ------------------------------------------------------------------------------ */
+
+/* How results of an edit are compared with the original: both are run on the same inputs, made up
+ * from a seed or given by the caller. */
+typedef struct nori_proof_options {
+    size_t size;   /* sizeof, set by _default */
+    int skip;      /* 1: nothing is run */
+    uint64_t seed; /* of inputs that are made up; default 1 */
+    const char *const *dim_names; /* sizes of named dimensions; others are tried out */
+    const int64_t *dim_values;
+    size_t dim_count;
+    int threads;   /* as in nori_session_options */
+    /* May be NULL. Fills one tensor for each input of the model given (the caller of this callback
+     * frees them); not 0: failed, with error filled. */
+    int (*sample)(void *user, nori_tensor **inputs, nori_error *error);
+    void *sample_user;
+    void (*progress)(void *user, const nori_progress *progress); /* phase "prove", in runs */
+    void *progress_user;
+} nori_proof_options;
+NORI_API void nori_proof_options_default(nori_proof_options *options);
+
+typedef struct nori_proof {
+    size_t size;           /* sizeof, set by the caller */
+    int ran;               /* 0: nothing was run, reason says why */
+    int agrees;            /* within 1e-4 of each element and 1e-5 of the largest of its tensor;
+                              integers, bool and text: equal */
+    int equal;             /* bit for bit */
+    uint64_t elements;     /* compared */
+    double max_abs;        /* largest difference */
+    uint64_t before_ns, after_ns; /* one run of each, its nodes as written (level 0) */
+    char reason[256];      /* why it was not run, or what differs; "" */
+} nori_proof;
+
+/* ---- cutting ---------------------------------------------------------------------------- */
+
+/* Where a model may be cut in two along its order of nodes: a cut is the set of values that nodes
+ * before a position make and nodes behind it read (also from within subgraphs). Constants and what is
+ * computed from them alone are in no cut: both parts get what they need. In a chain of blocks a cut
+ * between two blocks is one value. */
+typedef struct nori_cuts nori_cuts;
+typedef struct nori_cut {
+    size_t size;               /* sizeof, set by the caller */
+    size_t nodes;              /* of the main graph in the first part: the first ones in order */
+    size_t value_count;        /* made by the first part, read by the second */
+    const char *const *values; /* names, in the order they are made */
+    size_t input_count;        /* inputs of the model that the second part reads itself */
+    const char *const *inputs;
+    uint64_t bytes;            /* of values, from inferred shapes */
+    uint64_t input_bytes;      /* of inputs */
+    int known;                 /* 1: all sizes are; 0: bytes count those that are */
+} nori_cut;
+typedef struct nori_cuts_options {
+    size_t size;                  /* sizeof, set by _default */
+    const char *const *dim_names; /* sizes of named dimensions, as sessions take them */
+    const int64_t *dim_values;
+    size_t dim_count;
+    size_t most_values;           /* only cuts of at most so many values; 0: all */
+} nori_cuts_options;
+NORI_API void nori_cuts_options_default(nori_cuts_options *options);
+/* All legal cuts along the order; positions with the same values are one cut, the first. A cut through
+ * a value whose type no graph input can have (none known) is left out. Errors: ARGUMENT (a dimension
+ * that is not there), MODEL, UNSUPPORTED (operators whose types cannot be inferred), MEMORY. */
+NORI_API nori_status nori_cuts_find(const nori_model *model, const nori_cuts_options *options,
+                                    nori_cuts **cuts, nori_error *error);
+NORI_API size_t nori_cuts_count(const nori_cuts *cuts);
+NORI_API int nori_cuts_at(const nori_cuts *cuts, size_t index, nori_cut *cut); /* 0: past the last */
+NORI_API void nori_cuts_free(nori_cuts *cuts);
+
+/* One boundary between two parts. */
+typedef struct nori_split_at {
+    const char *const *values; /* names of what the part before hands over */
+    size_t count;
+} nori_split_at;
+typedef struct nori_split_options {
+    size_t size;                 /* sizeof, set by _default */
+    const nori_split_at *at;     /* boundaries, from first to last: one more part than there are */
+    size_t at_count;
+    const char *const *first;    /* or: two parts, the first of these nodes (by name, or by the name */
+    size_t first_count;          /* of one of their outputs); at_count is 0 then */
+    nori_proof_options proof;
+} nori_split_options;
+NORI_API void nori_split_options_default(nori_split_options *options);
+
+typedef struct nori_split_report nori_split_report;
+typedef struct nori_split_part {
+    size_t size;        /* sizeof, set by the caller */
+    size_t nodes;       /* of the main graph */
+    size_t value_count; /* handed over to a later part */
+    const char *const *values;
+    const uint64_t *value_bytes; /* as measured in the proof's run; else from shapes; 0: not known */
+    uint64_t bytes;     /* their sum */
+} nori_split_part;
+/* Cuts a model into parts that run one after another: the first holds what the values of the first
+ * boundary need, and so on; the last holds the rest. A part's inputs are the inputs of the model it
+ * reads and the values it reads of earlier parts; its outputs are the values later parts read, then the
+ * outputs of the model it makes. A boundary holds every value that later parts read (but constants).
+ * Values inside an If, Loop or
+ * Scan cannot be cut at; such a node belongs to one part, with what it reads from around it.
+ * A boundary that names too little is legal where nodes can go to the part before instead; where that
+ * leaves nothing behind it, the error names what was missing.
+ * models: at_count + 1 entries (2 for first), filled with new models. The proof runs the parts one
+ * after another, nodes as written: their outputs must equal the whole's bit for bit. Errors: ARGUMENT (no such value; not legal), MODEL,
+ * UNSUPPORTED, DATA (the model did not run, or the parts differ), MEMORY. report may be NULL. */
+NORI_API nori_status nori_split(const nori_model *model, const nori_split_options *options,
+                                nori_model **models, nori_split_report **report,
+                                nori_error *error);
+NORI_API int nori_split_report_part(const nori_split_report *report, size_t index,
+                                    nori_split_part *part); /* 0: past the last */
+NORI_API void nori_split_report_proof(const nori_split_report *report, nori_proof *proof);
+NORI_API void nori_split_report_free(nori_split_report *report);
+
+/* The part of a model between values: inputs (of the model, or values that its nodes make; 0: all of
+ * the model's inputs that are needed) to outputs (0: all of the model's). What the outputs need and
+ * the inputs do not give must come from constants, or from inputs of the model, which are then kept.
+ * Errors: ARGUMENT (no such value, a value inside a subgraph, an input that no output needs), MODEL,
+ * MEMORY. */
+NORI_API nori_status nori_extract(const nori_model *model, const char *const *inputs,
+                                  size_t input_count, const char *const *outputs,
+                                  size_t output_count, nori_model **part, nori_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,9 @@
+nori_sources(
+    cuts.c
+    extract.c
+    part.c
+    proof.c
+    split.c
+    stages.c
+    typed.c
+)
