@@ -53,7 +53,8 @@ static void list_text(const cli_args *args, const nori_cuts *cuts)
     printf("%8s %12s  %s\n", "nodes", "bytes", "values");
     for (size_t i = 0; nori_cuts_at(cuts, i, &c); i++) {
         cli_bytes_text(c.bytes + c.input_bytes, bytes, sizeof(bytes));
-        printf("%8zu %11s%s  ", c.nodes, c.known || c.bytes + c.input_bytes ? bytes : "?", c.known ? " " : "+");
+        bool any = c.known || c.bytes + c.input_bytes > 0;
+        printf("%8zu %11s%s  ", c.nodes, any ? bytes : "?", c.known ? " " : "+");
         for (size_t k = 0; k < c.value_count; k++) {
             printf("%s%s", k ? "," : "", c.values[k]);
         }

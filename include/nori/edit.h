@@ -133,13 +133,12 @@ typedef struct nori_split_part {
  * boundary need, and so on; the last holds the rest. A part's inputs are the inputs of the model it
  * reads and the values it reads of earlier parts; its outputs are the values later parts read, then the
  * outputs of the model it makes. A boundary holds every value that later parts read (but constants).
- * Values inside an If, Loop or
- * Scan cannot be cut at; such a node belongs to one part, with what it reads from around it.
- * A boundary that names too little is legal where nodes can go to the part before instead; where that
- * leaves nothing behind it, the error names what was missing.
+ * Values inside an If, Loop or Scan cannot be cut at; such a node belongs to one part, with what it
+ * reads from around it. A boundary that names too little is legal where nodes can go to the part before
+ * instead; where that leaves nothing behind it, the error names what was missing.
  * models: at_count + 1 entries (2 for first), filled with new models. The proof runs the parts one
- * after another, nodes as written: their outputs must equal the whole's bit for bit. Errors: ARGUMENT (no such value; not legal), MODEL,
- * UNSUPPORTED, DATA (the model did not run, or the parts differ), MEMORY. report may be NULL. */
+ * after another, nodes as written: their outputs must equal the whole's bit for bit. Errors: ARGUMENT
+ * (no such value; not legal), MODEL, UNSUPPORTED, DATA (the parts differ), MEMORY. report may be NULL. */
 NORI_API nori_status nori_split(const nori_model *model, const nori_split_options *options,
                                 nori_model **models, nori_split_report **report,
                                 nori_error *error);

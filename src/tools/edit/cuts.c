@@ -1,5 +1,5 @@
 /* cuts.c: where a model may be cut in two along its order of nodes, and what would cross. */
-#include "tools/edit/edit.h"
+#include "tools/edit/editing.h"
 
 struct nori_cuts {
     nori__arena arena;

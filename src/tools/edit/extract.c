@@ -1,5 +1,5 @@
 /* extract.c: the part of a model between some values and others. */
-#include "tools/edit/edit.h"
+#include "tools/edit/editing.h"
 
 typedef struct extracting {
     nori__order order;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "nori/tools.h"
-#include "tools/edit/edit.h"
+#include "tools/edit/editing.h"
 
 /* Sizes for free axes but the first, which is 1 item; what convolutions of pictures and of time, and
  * lengths of text, mostly take. */

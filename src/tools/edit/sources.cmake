@@ -1,7 +1,7 @@
 nori_sources(
     cuts.c
     extract.c
-    part.c
+    model_part.c
     proof.c
     split.c
     stages.c

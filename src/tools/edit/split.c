@@ -2,7 +2,7 @@
  * one stage with the constants they read; what a later stage reads is handed over. */
 #include <stdio.h>
 
-#include "tools/edit/edit.h"
+#include "tools/edit/editing.h"
 
 struct nori_split_report {
     nori__arena arena;

@@ -1,6 +1,6 @@
 /* stages.c: the nodes of a main graph in order, what constants alone decide, and which nodes must go
  * before a boundary. */
-#include "tools/edit/edit.h"
+#include "tools/edit/editing.h"
 
 typedef struct looking {
     const nori__order *order;

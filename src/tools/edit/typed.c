@@ -1,5 +1,5 @@
 /* typed.c: a copy of a model's graph in which types are known, for tools that ask what a value is. */
-#include "tools/edit/edit.h"
+#include "tools/edit/editing.h"
 
 static nori_status fix(nori__ir *ir, const char *name, int64_t size, nori_error *err)
 {

@@ -1,6 +1,6 @@
-/* part.c: some nodes of a model as a model of its own: the file's own messages of those nodes, of the
+/* model_part.c: some nodes of a model as a model of its own: the file's own messages of those nodes, of the
  * constants they read and of what is declared about their values. */
-#include "tools/edit/edit.h"
+#include "tools/edit/editing.h"
 
 typedef struct making {
     const nori__part_plan *plan;

@@ -1,7 +1,7 @@
-/* edit.h: what the tools that make models of models share. They work on messages where nodes only
+/* editing.h: what the tools that make models of models share. They work on messages where nodes only
  * move, and on a copy of the graph where nodes change. */
-#ifndef NORI_TOOLS_EDIT_EDIT_H
-#define NORI_TOOLS_EDIT_EDIT_H
+#ifndef NORI_TOOLS_EDIT_EDITING_H
+#define NORI_TOOLS_EDIT_EDITING_H
 
 #include "nori/edit.h"
 #include "ops/resolve.h"
@@ -51,7 +51,7 @@ nori_status nori__order_find(const nori__ir *ir, nori__arena *arena, nori__order
 nori_status nori__order_before(const nori__order *o, nori__arena *arena, nori__value *const *values,
                                size_t count, bool *first, nori_error *err);
 
-/* ---- part.c: some nodes as a model ---- */
+/* ---- model_part.c: some nodes as a model ---- */
 
 typedef struct nori__part_plan {
     const nori_model *model;
