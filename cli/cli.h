@@ -131,6 +131,8 @@ FILE *cli_open(const char *path, bool pipe, nori_error *err);
 int cli_load_ops(const cli_args *args, nori_env *env);
 /* What CLI_LOAD_OPTIONS say (those the verb has). */
 void cli_load_options(const cli_args *args, nori_load_options *options);
+/* Makes args->env by what the options say; once. */
+int cli_environment(cli_args *args);
 /* Loads args->positional[0]; warnings go to standard error. */
 int cli_load(cli_args *args, nori_model **model);
 /* What CLI_SESSION_OPTIONS say (those the verb has); the lists live until the next call. */

@@ -77,6 +77,10 @@ nori_optional_plain(OPENJPEG openjpeg.h openjp2 libopenjp2 "ImageDecoder cannot 
     openjpeg-2.5 openjpeg-2.4 openjpeg-2.3)
 nori_optional_plain(PCRE2 pcre2.h pcre2-8 libpcre2-8 "RegexFullMatch cannot run")
 
+# Of the server (src/tools/serve): a library of its own and a module, loaded when it is asked for.
+nori_optional_plain(MICROHTTPD microhttpd.h microhttpd libmicrohttpd "there is no `nori serve`")
+nori_optional_plain(JANSSON jansson.h jansson jansson "there is no `nori serve`")
+
 # The module of the command for mpirun (cli/shrink/ranks_mpi.c): off unless asked for, as packages of it
 # would need MPI.
 set(NORI_WITH_MPI OFF CACHE STRING "use MPI: AUTO, ON or OFF")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A folder of src/ includes only itself and folders to its left; cli/ only the public headers."""
+"""A folder of src/ includes only itself and folders to its left; cli/ and src/tools/serve/ only the
+public headers and their own."""
 import os
 import re
 import sys
@@ -22,7 +23,13 @@ for top in ("src", "cli"):
                 if not m:
                     continue
                 other = m.group(1).split("/")[0]
-                if top == "cli":
+                serve = shown.startswith(os.path.join("src", "tools", "serve") + os.sep)
+                if serve and other != "nori" and "/" in m.group(1):
+                    bad.append(f"{shown}:{number}: tools/serve/ may include public headers only")
+                elif serve and other != "nori" and not os.path.exists(os.path.join(folder, other)):
+                    if other != "serve_page_files.h":  # made by the build
+                        bad.append(f"{shown}:{number}: {other} is not of tools/serve/")
+                elif top == "cli":
                     if other in RANK:
                         bad.append(f"{shown}:{number}: cli/ may include public headers only")
                 elif other in RANK and mine in RANK and RANK[other] > RANK[mine]:

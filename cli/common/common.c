@@ -271,30 +271,35 @@ void cli_load_options(const cli_args *args, nori_load_options *o)
 
 #define LARGE_FILE (100u << 20)
 
-int cli_load(cli_args *args, nori_model **model)
+int cli_environment(cli_args *args)
 {
     nori_error err = {0};
-    nori_load_options o;
     nori_env_options e;
     long threads;
-    if (args->count < 1) {
-        return cli_usage(args, "a model file was expected");
-    }
     if (!cli_number(args, "--threads", 1, 256, 0, &threads)) {
         return EXIT_USAGE;
+    }
+    if (args->env) {
+        return EXIT_YES;
     }
     nori_env_options_default(&e);
     e.threads = (int)threads;
     e.log = log_line;
     e.log_user = args;
-    if (!args->env) {
-        if (nori_env_create(&e, &args->env, &err) != NORI_OK) {
-            return cli_fail(args, &err);
-        }
-        int code = cli_load_ops(args, args->env);
-        if (code != EXIT_YES) {
-            return code;
-        }
+    return nori_env_create(&e, &args->env, &err) == NORI_OK ? cli_load_ops(args, args->env)
+                                                            : cli_fail(args, &err);
+}
+
+int cli_load(cli_args *args, nori_model **model)
+{
+    nori_error err = {0};
+    nori_load_options o;
+    if (args->count < 1) {
+        return cli_usage(args, "a model file was expected");
+    }
+    int made = cli_environment(args);
+    if (made != EXIT_YES) {
+        return made;
     }
     cli_load_options(args, &o);
     struct stat info;

@@ -1,4 +1,5 @@
 nori_cli_sources(
+    cli_module.c
     common.c
     group_json.c
     inputs.c

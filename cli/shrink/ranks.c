@@ -1,16 +1,12 @@
 /* ranks.c: the processes mpirun starts, as one group. MPI itself is in a module that is loaded only
- * then; it is looked for by full path: in the folder NORI_MODULES names, else beside the command and
- * where it was installed. */
+ * then. */
 #include "ranks.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "cli_module.h"
 #include "ranks_module.h"
-
-#define PATH_SIZE 4096
 
 /* What mpirun of Open MPI, and of those that follow MPICH, tell those they start. */
 static bool started_by_mpirun(void)
@@ -25,56 +21,26 @@ static bool started_by_mpirun(void)
     return false;
 }
 
-static bool place(int i, char *out)
-{
-    static const char *const beside[] = {"modules", "nori", NORI_MODULES_FROM_BIN};
-    const char *set = getenv("NORI_MODULES");
-    char own[PATH_SIZE];
-    if (set && set[0]) {
-        snprintf(out, PATH_SIZE, "%s", set);
-        return i == 0;
-    }
-    if (i < 3) {
-        ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
-        own[n > 0 ? n : 0] = 0;
-        char *slash = strrchr(own, '/');
-        *(slash ? slash : own) = 0;
-        int size = snprintf(out, PATH_SIZE, "%s/%s", own, beside[i]);
-        out[size > 0 && size < PATH_SIZE ? size : 0] = 0;
-        return true;
-    }
-    snprintf(out, PATH_SIZE, "%s", NORI_MODULES_DIR);
-    return i == 3;
-}
-
 static int load(const cli_args *args, cli_ranks *r)
 {
-    char folder[PATH_SIZE], path[PATH_SIZE + 16];
-    for (int i = 0; place(i, folder); i++) {
-        snprintf(path, sizeof(path), "%s/nori-mpi.so", folder);
-        if (!folder[0] || access(path, R_OK) != 0) {
-            continue;
-        }
-        /* The parts that MPI loads itself look for its symbols among those of all. */
-        void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-        void *symbol = library ? dlsym(library, "nori_ranks_module") : NULL;
-        const nori__ranks_module *(*get)(void);
-        if (!symbol) {
-            return cli_fail_text(args, NORI_ERROR_UNAVAILABLE, "%s cannot be loaded: %s", path,
-                                 dlerror());
-        }
-        memcpy(&get, &symbol, sizeof(get)); /* ISO C has no cast from data to function */
-        r->module = get();
-        if (r->module && r->module->version == NORI__RANKS_VERSION) {
-            return EXIT_YES;
-        }
-        r->module = NULL;
-        return cli_fail_text(args, NORI_ERROR_UNAVAILABLE, "%s is of another version of nori", path);
+    int code = EXIT_YES;
+    /* The parts that MPI loads itself look for its symbols among those of all. */
+    void *module = cli_module_open(args, "nori-mpi.so", true,
+                                   "mpirun started this, and it comes with a nori that was built with MPI "
+                                   "(libopenmpi-dev); calibrate --part K/N and --merge do the same without",
+                                   &code);
+    void *symbol = module ? cli_module_symbol(args, module, "nori_ranks_module", &code) : NULL;
+    const nori__ranks_module *(*get)(void);
+    if (!symbol) {
+        return code;
     }
-    return cli_fail_text(args, NORI_ERROR_UNAVAILABLE,
-                         "mpirun started this, but the module nori-mpi.so is not there: it comes with "
-                         "a nori that was built with MPI (libopenmpi-dev); calibrate --part K/N and "
-                         "--merge do the same without");
+    memcpy(&get, &symbol, sizeof(get)); /* ISO C has no cast from data to function */
+    r->module = get();
+    if (!r->module || r->module->version != NORI__RANKS_VERSION) {
+        r->module = NULL;
+        return cli_fail_text(args, NORI_ERROR_UNAVAILABLE, "nori-mpi.so is of another version of nori");
+    }
+    return EXIT_YES;
 }
 
 static int lost(const cli_args *args)

@@ -1,0 +1,5 @@
+nori_cli_sources(
+    cmd_serve.c
+    serve_events.c
+    serve_options.c
+)

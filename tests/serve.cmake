@@ -1,0 +1,15 @@
+# Tests of the server (src/tools/serve, `nori serve`), where its libraries are.
+if(NOT TARGET nori_module_serve)
+    message(STATUS "no server was built: tests `serve*` and `command_serve*` left out")
+    return()
+endif()
+nori_test(serve_parse fast test_serve_parse.c)
+target_link_libraries(test_serve_parse PRIVATE nori_serve m)
+if(Python3_FOUND)
+    foreach(name serve serve_load serve_hostile)
+        nori_command_test(${name} fast)
+        set_property(TEST command_${name} APPEND PROPERTY ENVIRONMENT
+            "NORI_MODULES=${PROJECT_BINARY_DIR}/modules;NORI_FAKE_PROVIDER=$<TARGET_FILE:fake_provider>")
+    endforeach()
+    set_tests_properties(command_serve_load PROPERTIES LABELS full)
+endif()
