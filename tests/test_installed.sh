@@ -72,3 +72,35 @@ cc $flags -static "$root/examples/embed/embed.c" $(pkg-config --static --cflags 
     -o "$work/pc-static" 2>"$work/static-pc.log" || { cat "$work/static-pc.log"; fail "pkg-config --static"; }
 says "$work/pc-static"
 echo "pkg-config, static program: right"
+
+# The server as a library of its own.
+if [ ! -e "$lib/libnori_serve.a" ]; then
+    echo "no server was built: libnori_serve not tested"
+    exit 0
+fi
+cat >"$work/serve.c" <<'END'
+#include <nori/serve.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    nori_serve_options o;
+    nori_server *server = NULL;
+    nori_error err = {0};
+    nori_serve_options_default(&o);
+    o.port = 0;
+    o.models = (const char *const *)&argv[1];
+    o.model_count = (size_t)argc - 1;
+    if (nori_serve_start(&o, &server, &err) || nori_serve_wait(server, -1, &err)) {
+        fprintf(stderr, "%s\n", err.message);
+    }
+    printf("%s %d\n", nori_serve_address(server), nori_serve_ready(server));
+    nori_serve_free(server);
+    return 0;
+}
+END
+# shellcheck disable=SC2046,SC2086
+cc $flags "$work/serve.c" $(pkg-config --cflags --libs nori_serve) -Wl,-rpath,"$lib" -o "$work/serve"
+case $("$work/serve" "$digits/digits.onnx") in
+    "http://127.0.0.1:"*" 1") echo "pkg-config, a server in a program: right" ;;
+    *) fail "a server in a program is not ready" ;;
+esac

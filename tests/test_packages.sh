@@ -24,6 +24,11 @@ for path in bin/nori lib/libnori.a lib/libnori.so "lib/libnori.so.$abi" "lib/lib
     share/bash-completion/completions/nori share/doc/nori/copyright; do
     grep -q " ./usr/$path\( ->.*\)\?$" "$work/list" || fail "the .deb has no /usr/$path"
 done
+if [ -e "$build/modules/nori-serve.so" ]; then
+    for path in lib/nori/nori-serve.so lib/libnori_serve.a include/nori/serve.h lib/pkgconfig/nori_serve.pc; do
+        grep -q " ./usr/$path$" "$work/list" || fail "the .deb has no /usr/$path"
+    done
+fi
 if grep -v ' root/root ' "$work/list"; then
     fail "files of the .deb that are not root's"
 fi

@@ -1,5 +1,6 @@
 /* serve_clients.c: the connections there are, and those that are too slow: a request must come in
  * within a time of its own, however often a byte of it comes. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,41 @@ static void unlink_client(nori_server *s, serve_client *c)
     s->client_count--;
 }
 
+/* Under the lock: while a client is in the list its socket is open. */
+static void cut(nori_server *s, serve_client *c, int code, const char *text)
+{
+    char answer[512], body[256];
+    const char *phrase = code == 400   ? "Bad Request"
+                         : code == 408 ? "Request Timeout"
+                         : code == 413 ? "Content Too Large"
+                                       : "Service Unavailable";
+    if (c->cut) {
+        return;
+    }
+    c->cut = true;
+    int n = snprintf(body, sizeof(body), "{\"error\":\"%s\"}\n", text);
+    n = snprintf(answer, sizeof(answer), "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n"
+                 "Content-Length: %d\r\nConnection: close\r\n\r\n%s", code, phrase, n, body);
+    if (!s->options.certificate && n > 0 && (size_t)n < sizeof(answer)) {
+        /* One that takes no answer either is none the wiser. */
+        ssize_t sent = send(c->fd, answer, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)sent;
+    }
+    shutdown(c->fd, SHUT_RDWR);
+}
+
+/* A connection that the library ends without an answer, though the caller is still there: what came
+ * was no request at all. */
+static bool deserves_answer(nori_server *s, const serve_client *c)
+{
+    char byte;
+    ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    bool there = n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
+    double age = (double)(nori__serve_now() - c->since) / 1e9;
+    return there && c->doing == SERVE_IDLE && !c->cut && !atomic_load(&s->stopping) &&
+           age < s->options.receive_timeout && age < s->options.idle_timeout;
+}
+
 void nori__serve_on_connection(void *user, struct MHD_Connection *connection, void **context,
                                enum MHD_ConnectionNotificationCode what)
 {
@@ -28,6 +64,10 @@ void nori__serve_on_connection(void *user, struct MHD_Connection *connection, vo
         serve_client *c = *context;
         if (c) {
             pthread_mutex_lock(&s->clients_lock);
+            if (deserves_answer(s, c)) {
+                atomic_fetch_add(&s->http[4], 1);
+                cut(s, c, 400, "this is no HTTP request");
+            }
             unlink_client(s, c);
             pthread_mutex_unlock(&s->clients_lock);
             free(c);
@@ -58,31 +98,10 @@ void nori__serve_doing(nori_server *s, serve_client *c, serve_doing doing)
     if (c) {
         pthread_mutex_lock(&s->clients_lock);
         c->doing = doing;
+        c->asked = c->asked || doing == SERVE_RECEIVING;
         c->since = nori__serve_now();
         pthread_mutex_unlock(&s->clients_lock);
     }
-}
-
-/* Under the lock: while a client is in the list its socket is open. */
-static void cut(nori_server *s, serve_client *c, int code, const char *text)
-{
-    char answer[512], body[256];
-    const char *phrase = code == 408   ? "Request Timeout"
-                         : code == 413 ? "Content Too Large"
-                                       : "Service Unavailable";
-    if (c->cut) {
-        return;
-    }
-    c->cut = true;
-    int n = snprintf(body, sizeof(body), "{\"error\":\"%s\"}\n", text);
-    n = snprintf(answer, sizeof(answer), "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n"
-                 "Content-Length: %d\r\nConnection: close\r\n\r\n%s", code, phrase, n, body);
-    if (!s->options.certificate && n > 0 && (size_t)n < sizeof(answer)) {
-        /* One that takes no answer either is none the wiser. */
-        ssize_t sent = send(c->fd, answer, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
-        (void)sent;
-    }
-    shutdown(c->fd, SHUT_RDWR);
 }
 
 void nori__serve_cut(nori_server *s, serve_client *c, int code, const char *text)
@@ -101,7 +120,8 @@ void nori__serve_watch_clients(nori_server *s, uint64_t now)
     pthread_mutex_lock(&s->clients_lock);
     for (serve_client *c = s->clients; c; c = c->next) {
         uint64_t age = now > c->since ? now - c->since : 0;
-        if (c->doing == SERVE_RECEIVING && age > receive && !c->cut) {
+        bool receiving = c->doing == SERVE_RECEIVING || (c->doing == SERVE_IDLE && !c->asked);
+        if (receiving && age > receive && !c->cut) {
             atomic_fetch_add(&s->http[4], 1);
             cut(s, c, 408, "the request did not come in whole within the time for it");
         } else if ((c->doing == SERVE_IDLE && age > idle) ||

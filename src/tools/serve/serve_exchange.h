@@ -20,6 +20,7 @@ struct serve_client {
     serve_doing doing;
     uint64_t since; /* ns */
     bool cut;       /* off: it was told that it is too slow */
+    bool asked;     /* it began a request, now or before */
 };
 void nori__serve_doing(nori_server *s, serve_client *c, serve_doing doing);
 /* Says no on the socket itself, and hangs up: while a body comes in the library cannot answer. */
@@ -63,6 +64,7 @@ typedef struct serve_exchange {
     serve_route route;
     bool routed;      /* the first line and the headers were looked at */
     bool get;         /* GET or HEAD */
+    bool cut_path;    /* it holds a zero byte */
     char *body, *data; /* allocated; where it begins */
     char no_body[1];
     size_t size, room, charged;

@@ -267,7 +267,9 @@ static void look(serve_exchange *x, const char *url, const char *method, bool *e
     bool post = strcmp(method, "POST") == 0;
     *early = true;
     x->get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    if (!nori__serve_route(url, &x->route)) {
+    if (x->cut_path) {
+        nori__serve_refuse(x, 400, "the path holds a zero byte");
+    } else if (!nori__serve_route(url, &x->route)) {
         nori__serve_refuse(x, 404, "there is nothing at %.200s", url);
     } else if (!nori__serve_is_open(x->route.call) && !has_token(x)) {
         nori__serve_refuse(x, 401, "a bearer token is needed, and it is not this one");
@@ -324,8 +326,8 @@ void *nori__serve_on_uri(void *user, const char *uri, struct MHD_Connection *con
     serve_exchange *x = calloc(1, sizeof(*x));
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    (void)uri;
     if (x) {
+        x->cut_path = strstr(uri, "%00") != NULL; /* unescaped, it would end there */
         x->server = s;
         x->client = info ? info->socket_context : NULL;
         x->type = "application/json";

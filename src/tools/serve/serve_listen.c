@@ -80,9 +80,11 @@ static nori_status start_daemon(nori_server *s, int fd, sa_family_t family, nori
 {
     const nori_serve_options *o = &s->options;
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+                     MHD_USE_TURBO |
                      (family == AF_INET6 ? MHD_USE_IPv6 : 0) | (o->certificate ? MHD_USE_TLS : 0);
     struct MHD_OptionItem options[12];
     size_t n = 0;
+    options[n++] = OPTION(STRICT_FOR_CLIENT, 1, NULL);
     options[n++] = OPTION(LISTEN_SOCKET, fd, NULL);
     options[n++] = OPTION(CONNECTION_MEMORY_LIMIT, o->header_bytes, NULL);
     options[n++] = OPTION(CONNECTION_LIMIT, o->connections, NULL);
