@@ -52,7 +52,8 @@ static nori_status parse(const char *text, size_t size, size_t json, serve_reque
 }
 
 static const char json_body[] =
-    "{\"id\":\"7\",\"inputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"shape\":[2,2],\"data\":[[1,2],[3,4.5]]},"
+    "{\"id\":\"7\",\"inputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"shape\":[2,2],"
+    "\"data\":[[1,2],[3,4.5]]},"
     "{\"name\":\"t\",\"datatype\":\"BYTES\",\"shape\":[2],\"parameters\":{\"binary_data_size\":11}}],"
     "\"outputs\":[{\"name\":\"y\",\"parameters\":{\"binary_data\":true}}],\"parameters\":{\"timeout\":5000}}";
 static const char strings[] = "\2\0\0\0ab\1\0\0\0c";
@@ -120,7 +121,8 @@ static void deep(void **state)
     assert_non_null(text);
     memset(text, '[', 200000);
     assert_int_equal(parse(text, 200000, SERVE_ALL_JSON, &r, &err), NORI_ERROR_ARGUMENT);
-    int n = snprintf(text, 200, "{\"inputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"shape\":[1,2],\"data\":");
+    int n = snprintf(text, 200, "{\"inputs\":[{\"name\":\"x\",\"datatype\":\"FP32\",\"shape\":[1,2],"
+                                "\"data\":");
     memset(text + n, '[', 1000);
     memset(text + n + 1000, ']', 1000);
     memcpy(text + n + 2000, "}]}", 3);
@@ -134,7 +136,8 @@ static void halves(void **state)
 {
     (void)state;
     for (uint32_t bits = 0; bits < 65536; bits++) {
-        double half = nori__serve_from_half((uint16_t)bits, false), b = nori__serve_from_half((uint16_t)bits, true);
+        double half = nori__serve_from_half((uint16_t)bits, false);
+        double b = nori__serve_from_half((uint16_t)bits, true);
         float want = nori__f16_to_f32((uint16_t)bits), want_b = nori__bf16_to_f32((uint16_t)bits);
         assert_true(isnan(half) ? isnan(want) : half == (double)want);
         assert_true(isnan(b) ? isnan(want_b) : b == (double)want_b);
