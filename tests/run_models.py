@@ -43,6 +43,16 @@ LARGE = ("candy_style_op8", "dnsmos_sig_bak_ovr", "light_densenet121", "magika_v
          "super_resolution_10", "yolov8n_int8_lamri", "yolov8n_int8_mtrya",
          "yolov8n_seg_int8_dashcam")
 
+# Networks whose expected values are off by more than their tolerance, so that a provider that
+# computes more exactly agrees only this far: (atol, limit of the relative RMS difference).
+# candy_style_op8: its InstanceNormalization sums planes of 640,000 elements, and the expected
+# values come from float32 sums in eight lanes. Recomputed operator by operator in PyTorch, values up
+# to 255: float64 is 1.663 (RMS 0.0380, relative 0.00024) from the expected values, float32 with
+# PyTorch's pairwise sums 1.670, float32 with sums in eight lanes 0.059; the reference provider is
+# 0.001 from float64, 1.663 from the expected values. So the index's atol of 0.61, which speaks of
+# moves of one unit in the last place, is taken on top of 1.67; the RMS limit is four times that.
+EXACT = {"candy_style_op8": ("2.28", "0.001")}
+
 
 def taken(name):
     large = name in LARGE
@@ -156,6 +166,8 @@ def run_one(row):
              for c, texts in enumerate(plain)]
     if args.relative:
         plain = ["1e300", "1e300", args.relative]
+    if args.provider == "reference" and row["name"] in EXACT:
+        plain[0], plain[2] = EXACT[row["name"]]
     seconds, digests, wrong = [], [], ""
     with tempfile.TemporaryDirectory() as place:
         written = ["%s/output_%d.npy" % (place, i) for i in range(n)]

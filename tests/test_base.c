@@ -228,6 +228,38 @@ static void vectors(void **state)
     assert_false(t.wrong_size);
 }
 
+/* One search to look and to add; room that nothing was put into yet holds nothing. */
+static void map_claims(void **state)
+{
+    (void)state;
+    test_alloc t;
+    test_alloc_init(&t, 0);
+    nori__map m;
+    nori__map_init(&m, &t.allocator);
+    int value = 0;
+    assert_true(nori__map_reserve(&m, 1000));
+    assert_true(nori__map_reserve(&m, 100000));
+    size_t room = m.capacity;
+    assert_null(nori__map_get(&m, "a"));
+    void **at = nori__map_claim(&m, "abc", 2);
+    assert_non_null(at);
+    assert_null(*at);
+    *at = &value;
+    assert_ptr_equal(nori__map_get_n(&m, "ab", 2), &value);
+    assert_null(nori__map_get(&m, "abc"));
+    at = nori__map_claim(&m, "ab", 2);
+    assert_non_null(at);
+    assert_ptr_equal(*at, &value);
+    assert_int_equal(m.count, 1);
+    assert_int_equal(m.capacity, room);
+    nori__map_free(&m);
+    assert_int_equal(t.live, 0);
+    test_alloc_init(&t, 1);
+    nori__map_init(&m, &t.allocator);
+    assert_null(nori__map_claim(&m, "a", 1)); /* no memory */
+    nori__map_free(&m);
+}
+
 static void maps(void **state)
 {
     (void)state;
@@ -284,6 +316,7 @@ int main(void)
         cmocka_unit_test(arena),
         cmocka_unit_test(text),
         cmocka_unit_test(vectors),
+        cmocka_unit_test(map_claims),
         cmocka_unit_test(maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,6 +102,8 @@ static void nested_calls_with_attributes(void **state)
     assert_float_equal(nori__attr_f(leaky, "alpha", 0), 0.25f, 0);
     assert_int_equal(leaky->version, 6);
     assert_true(nori__node_is(leaky, NORI__OP_ONNX_LeakyRelu));
+    assert_true(NORI__IR_HAS(ir, NORI__OP_ONNX_Conv, NORI__OP_ONNX_LeakyRelu));
+    assert_false(NORI__IR_HAS(ir, NORI__OP_ONNX_Conv, NORI__OP_ONNX_Gemm));
     nori__node *soft = leaky->next;
     assert_int_equal(soft->version, 1); /* under opset 9, not the model's 18 */
     assert_int_equal(soft->attr_count, 0);
@@ -158,6 +160,7 @@ static void bodies_with_subgraphs(void **state)
     assert_int_equal(nori__ir_copy(ir, &copy, &err), NORI_OK);
     nori__ir_free(ir);
     assert_ptr_equal(find_op(copy, "Abs")->inputs[0], copy->main->inputs[0]);
+    assert_true(NORI__IR_HAS(copy, NORI__OP_ONNX_Abs)); /* met in a body only */
     nori__ir_free(copy);
     make_end(&m);
 }

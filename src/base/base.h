@@ -55,6 +55,8 @@ typedef struct nori__arena {
 void nori__arena_init(nori__arena *arena, const nori_allocator *allocator);
 void nori__arena_free(nori__arena *arena);
 void *nori__arena_alloc(nori__arena *arena, size_t size);
+/* Aligned to a cache line of 64 bytes: for structs whose first line is what is looked at. */
+void *nori__arena_line(nori__arena *arena, size_t size);
 /* count * size with overflow check. */
 void *nori__arena_array(nori__arena *arena, size_t count, size_t size);
 char *nori__arena_copy(nori__arena *arena, const char *bytes, size_t size); /* adds a NUL */
@@ -168,6 +170,7 @@ typedef struct nori__map {
     struct nori__map_slot *slots;
     size_t count, capacity;
     uint64_t seed;
+    bool raw; /* room was made and nothing put there yet: not even zeros */
 } nori__map;
 void nori__map_init(nori__map *map, const nori_allocator *allocator);
 void nori__map_free(nori__map *map);
@@ -175,6 +178,9 @@ void *nori__map_get(const nori__map *map, const char *key); /* NULL: not there *
 void *nori__map_get_n(const nori__map *map, const char *key, size_t size);
 /* Adds or replaces. key must be terminated and outlive the map. false: out of memory. */
 bool nori__map_put(nori__map *map, const char *key, void *value);
+/* The place of the key's value, which is NULL where the key is new: one search where looking and
+ * adding would be two. Good until the next change of the map. NULL: out of memory. */
+void **nori__map_claim(nori__map *map, const char *key, size_t size);
 /* Room for that many entries in all, so that adding them does not move the table. */
 bool nori__map_reserve(nori__map *map, size_t count);
 

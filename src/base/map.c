@@ -24,6 +24,7 @@ void nori__map_free(nori__map *map)
     nori__release(map->allocator, map->slots, map->capacity * sizeof(*map->slots));
     map->slots = NULL;
     map->count = map->capacity = 0;
+    map->raw = false;
 }
 
 static uint64_t rotate(uint64_t x, int n)
@@ -109,13 +110,17 @@ static bool resize(nori__map *map, size_t capacity)
     if (capacity > UINT32_MAX || !nori__mul_size(capacity, sizeof(*map->slots), &bytes)) {
         return false;
     }
-    map->slots = nori__alloc_zero(map->allocator, bytes);
+    map->slots = nori__alloc(map->allocator, bytes);
     if (!map->slots) {
         map->slots = old.slots;
         return false;
     }
     map->capacity = capacity;
-    for (size_t i = 0; i < old.capacity; i++) {
+    map->raw = old.count == 0;
+    if (!map->raw) {
+        memset(map->slots, 0, bytes);
+    }
+    for (size_t i = 0; i < old.capacity && old.count > 0; i++) {
         if (old.slots[i].key) {
             *probe(map, old.slots[i].key, old.slots[i].size, old.slots[i].hash) = old.slots[i];
         }
@@ -133,19 +138,33 @@ bool nori__map_reserve(nori__map *map, size_t count)
     return capacity <= map->capacity || resize(map, capacity);
 }
 
-bool nori__map_put(nori__map *map, const char *key, void *value)
+void **nori__map_claim(nori__map *map, const char *key, size_t size)
 {
     if ((map->count + 1) * 3 > map->capacity * 2 &&
         !resize(map, map->capacity ? map->capacity * 2 : 16)) {
-        return false;
+        return NULL;
     }
-    size_t size = strlen(key);
     if (size > UINT32_MAX) {
-        return false;
+        return NULL;
+    }
+    if (map->raw) {
+        memset(map->slots, 0, map->capacity * sizeof(*map->slots));
+        map->raw = false;
     }
     uint32_t hash = (uint32_t)hash_bytes(map->seed, key, size);
     nori__map_slot *s = probe(map, key, size, hash);
-    map->count += s->key == NULL;
-    *s = (nori__map_slot){key, value, (uint32_t)size, hash};
-    return true;
+    if (!s->key) {
+        map->count++;
+        *s = (nori__map_slot){key, NULL, (uint32_t)size, hash};
+    }
+    return &s->value;
+}
+
+bool nori__map_put(nori__map *map, const char *key, void *value)
+{
+    void **at = nori__map_claim(map, key, strlen(key));
+    if (at) {
+        *at = value;
+    }
+    return at != NULL;
 }

@@ -89,7 +89,7 @@ typedef struct nori__arena_block {
     size_t clean; /* set to zero up to here: ahead of use, many small pieces at a time */
 } nori__arena_block;
 
-#define HEADER ((sizeof(nori__arena_block) + 15) & ~(size_t)15)
+#define HEADER ((sizeof(nori__arena_block) + ALIGN - 1) & ~(size_t)(ALIGN - 1))
 #define FIRST_BLOCK ((size_t)4096)
 #define CLEAN_AHEAD ((size_t)4096)
 #define LARGEST_BLOCK HUGE_PAGE /* a large graph is walked in few large pages */
@@ -138,7 +138,7 @@ static nori__arena_block *add_block(nori__arena *arena, size_t size)
     return block;
 }
 
-/* align: a power of two, at most 16. */
+/* align: a power of two, at most 64. */
 static void *take(nori__arena *arena, size_t size, size_t align)
 {
     nori__arena_block *block = arena->head;
@@ -148,7 +148,7 @@ static void *take(nori__arena *arena, size_t size, size_t align)
         if (!block) {
             return NULL;
         }
-        at = block->used;
+        at = (block->used + align - 1) & ~(align - 1);
     }
     block->used = at + size;
     if (block->used > block->clean) {
@@ -163,6 +163,11 @@ static void *take(nori__arena *arena, size_t size, size_t align)
 void *nori__arena_alloc(nori__arena *arena, size_t size)
 {
     return take(arena, size, 16);
+}
+
+void *nori__arena_line(nori__arena *arena, size_t size)
+{
+    return take(arena, size, ALIGN);
 }
 
 void *nori__arena_array(nori__arena *arena, size_t count, size_t size)

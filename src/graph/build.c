@@ -1,9 +1,10 @@
 /* build.c: from the file's messages to the graph in memory.
  *
- * Graphs are built outer before inner from a growing list, never by recursion. Each one first
- * declares all names it defines (inputs, initializers, node outputs), then makes the nodes, whose
- * inputs are looked up here and in the enclosing graphs; so the order of nodes in the file does
- * not matter, and order.c repairs it at the end. The messages were checked by onnx/ for form, not
+ * Graphs are built outer before inner from a growing list, never by recursion. Each one declares
+ * all names it defines (inputs, initializers, node outputs). A node whose inputs came before it, as
+ * is usual, is complete at once; the others wait until all names are known and are then looked up
+ * here and in the enclosing graphs. So the order of nodes in the file does not matter, and order.c
+ * repairs it at the end. The messages were checked by onnx/ for form, not
  * for meaning: every name, count and type is untrusted here. */
 #include "graph/internal.h"
 
@@ -25,6 +26,13 @@ static nori__value *find_outer(const nori__graph *g, nori__str name)
     return v;
 }
 
+/* Whether v is made by a node that stands before user, or before the node that holds user. */
+static bool made_before(const nori__value *v, nori__node *user)
+{
+    nori__node *needs = v->producer ? nori__node_in(user, v->producer->graph) : NULL;
+    return !needs || v->producer->id < needs->id;
+}
+
 static nori_status declare(nori__builder *b, nori__graph *g, nori__str name, const char *what,
                            nori__value **value)
 {
@@ -34,7 +42,11 @@ static nori_status declare(nori__builder *b, nori__graph *g, nori__str name, con
         return nori__fail(b->err, NORI_ERROR_MODEL, "graph " NAME_FMT " has %s without a name",
                           g->name, what);
     }
-    if (nori__map_get(&g->names, text)) {
+    void **place = nori__map_claim(&g->names, text, name.n);
+    if (!place) {
+        return nori__no_memory(b->err);
+    }
+    if (*place) {
         return nori__fail(b->err, NORI_ERROR_MODEL,
                           "the name " NAME_FMT " is defined more than once in graph " NAME_FMT
                           ", the last time as %s",
@@ -47,10 +59,11 @@ static nori_status declare(nori__builder *b, nori__graph *g, nori__str name, con
                       g->name, text) != NORI_OK) {
         return nori__no_memory(b->err);
     }
-    nori__value *v = nori__value_add(g, text);
+    nori__value *v = nori__value_make(g, text);
     if (!v) {
         return nori__no_memory(b->err);
     }
+    *place = v;
     *value = v;
     return NORI_OK;
 }
@@ -184,6 +197,7 @@ static nori_status add_output(nori__builder *b, nori__graph *g, nori__str name, 
         v->flags |= NORI__VALUE_OUTPUT;
     }
     v->uses++;
+    b->unsorted = b->unsorted || (v->graph != g && !made_before(v, g->parent_node));
     g->outputs[g->output_count++] = v;
     *out = v;
     return NORI_OK;
@@ -243,7 +257,28 @@ static nori_status common_text(nori__builder *b, nori__str s, const char *what, 
     return NORI_OK;
 }
 
-/* The node with its outputs declared; inputs and attributes wait until all names are known. */
+/* Inputs that this graph has declared so far; nothing is done unless all are. */
+static bool wire_early(const nori__graph *g, nori__node *node, const nori__pb_node *pb)
+{
+    size_t count = pb->inputs.count;
+    for (size_t i = 0; i < count; i++) {
+        nori__str name = pb->inputs.items[i];
+        node->inputs[i] = name.n > 0 ? nori__map_get_n(&g->names, name.p, name.n) : NULL;
+        if (name.n > 0 && !node->inputs[i]) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (node->inputs[i]) {
+            node->inputs[i]->uses++;
+        }
+    }
+    node->input_count = (uint32_t)count;
+    return true;
+}
+
+/* The node with its outputs declared; attributes, and inputs that did not come before it, wait
+ * until all names are known. */
 static nori_status begin_node(nori__builder *b, nori__graph *g, const nori__pb_node *pb)
 {
     nori__ir *ir = b->ir;
@@ -271,6 +306,10 @@ static nori_status begin_node(nori__builder *b, nori__graph *g, const nori__pb_n
         return fail_in_node(b, node, nori__fail(b->err, NORI_ERROR_MODEL,
                                                 "the node names no operator (op_type is empty)"));
     }
+    if ((!wire_early(g, node, pb) || pb->attrs.count > 0) &&
+        !nori__vec_push(&b->waiting, node)) {
+        return nori__no_memory(b->err);
+    }
     for (size_t i = 0; i < pb->outputs.count; i++) {
         nori__value *v = NULL;
         if (pb->outputs.items[i].n > 0) {
@@ -288,7 +327,7 @@ static nori_status begin_node(nori__builder *b, nori__graph *g, const nori__pb_n
 static nori_status wire_node(nori__builder *b, nori__graph *g, nori__node *node)
 {
     const nori__pb_node *pb = node->pb;
-    for (size_t i = 0; i < pb->inputs.count; i++) {
+    for (size_t i = node->input_count; i < pb->inputs.count; i++) {
         nori__str name = pb->inputs.items[i];
         nori__value *v = NULL;
         if (name.n > 0) {
@@ -301,6 +340,7 @@ static nori_status wire_node(nori__builder *b, nori__graph *g, nori__node *node)
                 return fail_in_node(b, node, NORI_ERROR_MODEL);
             }
             v->uses++;
+            b->unsorted = b->unsorted || !made_before(v, node);
         }
         node->inputs[node->input_count++] = v;
     }
@@ -324,10 +364,19 @@ static nori_status build_nodes(nori__builder *b, nori__graph *g, const nori__pb_
     for (size_t i = 0; i < count; i++) {
         NORI__TRY(begin_node(b, g, &nodes[i]));
     }
-    for (nori__node *node = g->first; node; node = node->next) {
-        NORI__TRY(wire_node(b, g, node));
+    for (size_t i = 0; i < b->waiting.count; i++) {
+        NORI__TRY(wire_node(b, g, b->waiting.items[i]));
     }
+    b->waiting.count = 0;
     return NORI_OK;
+}
+
+/* After all graphs were built: nodes in an order in which values are made before they are used. */
+static nori_status bring_into_order(nori__builder *b, nori__graph *first, uint32_t low)
+{
+    return b->unsorted
+               ? nori__graphs_order(first, b->ir->allocator, low, b->ir->node_count, b->err)
+               : NORI_OK;
 }
 
 static nori_status build_graph(nori__builder *b, nori__graph *g)
@@ -404,7 +453,7 @@ static nori_status build_all(nori__builder *b, const nori__pb_model *pb)
     for (nori__graph *g = ir->main; g; g = g->next_graph) {
         NORI__TRY(build_graph(b, g));
     }
-    return nori__graphs_order(ir->graphs, ir->allocator, 0, ir->node_count, b->err);
+    return bring_into_order(b, ir->graphs, 0);
 }
 
 nori_status nori__ir_build(const nori_allocator *a, const nori__pb_model *pb,
@@ -419,7 +468,9 @@ nori_status nori__ir_build(const nori_allocator *a, const nori__pb_model *pb,
     ir->pb = pb;
     ir->external = external;
     nori__builder b = {.ir = ir, .err = err};
+    nori__vec_init(&b.waiting, a);
     nori_status status = build_all(&b, pb);
+    nori__vec_free(&b.waiting);
     if (status != NORI_OK) {
         nori__ir_free(ir);
         return status;
@@ -455,7 +506,7 @@ static nori_status build_function(nori__builder *b, nori__graph *g, const nori__
     for (nori__graph *inner = g->next_graph; inner; inner = inner->next_graph) {
         NORI__TRY(build_graph(b, inner));
     }
-    return nori__graphs_order(g, ir->allocator, low, ir->node_count, b->err);
+    return bring_into_order(b, g, low);
 }
 
 nori_status nori__function_build(nori__ir *ir, const nori__pb_function *pb, nori__graph **body,
@@ -466,7 +517,9 @@ nori_status nori__function_build(nori__ir *ir, const nori__pb_function *pb, nori
         return nori__no_memory(err);
     }
     nori__builder b = {.ir = ir, .err = err, .function = true};
+    nori__vec_init(&b.waiting, ir->allocator);
     nori_status status = build_function(&b, g, pb);
+    nori__vec_free(&b.waiting);
     if (status != NORI_OK) {
         nori__where(err, "function '%.200s'", g->name);
         nori__function_free(g);

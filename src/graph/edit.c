@@ -6,11 +6,11 @@
 
 /* ---- values ---- */
 
-nori__value *nori__value_add(nori__graph *g, const char *name)
+nori__value *nori__value_make(nori__graph *g, const char *name)
 {
     nori__ir *ir = g->ir;
-    nori__value *v = nori__arena_alloc(&ir->arena, sizeof(*v));
-    if (!v || (!g->names_wait && !nori__map_put(&g->names, name, v))) {
+    nori__value *v = nori__arena_line(&ir->arena, sizeof(*v));
+    if (!v) {
         return NULL;
     }
     v->name = name;
@@ -21,6 +21,12 @@ nori__value *nori__value_add(nori__graph *g, const char *name)
     g->values = v;
     g->value_count++;
     return v;
+}
+
+nori__value *nori__value_add(nori__graph *g, const char *name)
+{
+    nori__value *v = nori__value_make(g, name);
+    return v && (g->names_wait || nori__map_put(&g->names, name, v)) ? v : NULL;
 }
 
 nori__value *nori__value_new(nori__graph *g, const char *name)
@@ -121,7 +127,7 @@ nori__node *nori__node_make(nori__ir *ir, size_t n_in, size_t n_out, size_t n_at
         nori__mul_size(values, sizeof(nori__value *), &bytes) &&
         nori__mul_size(n_attr, sizeof(nori__attr), &attrs) &&
         nori__add_size(bytes, attrs, &bytes) && nori__add_size(bytes, sizeof(*node), &bytes)) {
-        node = nori__arena_alloc(&ir->arena, bytes);
+        node = nori__arena_line(&ir->arena, bytes);
     }
     if (node) {
         node->attrs = (nori__attr *)(node + 1);

@@ -55,20 +55,23 @@ enum {
                                dropping or folding a node */
 };
 
+/* Passes go over all nodes and values of a graph, some thirty times, and a large graph does not fit
+ * the caches: what most of them look at is one line of 64 bytes, in both structs. */
 struct nori__value {
-    const char *name;      /* never empty; unique within its graph */
-    nori__type type;       /* declared, later inferred */
-    nori__type declared;   /* as the file says: a hint for inference, but for graph inputs */
+    nori__node *producer;  /* NULL: input, initializer */
     nori_tensor *constant; /* initializer or folded content; NULL: not constant. Owned (retained)
                               by the ir. An INPUT with a constant has it as default only: use
                               nori__value_const(). */
-    const nori__dim *data; /* small integer content known in part (shape arithmetic), or NULL */
-    int32_t data_count;    /* entries of data; rank 0 has 1 */
     uint32_t flags;
-    uint32_t id;           /* dense in the ir: index for side tables of ir->value_count */
     uint32_t uses;         /* node inputs (subgraphs included) and graph outputs that name it */
-    nori__node *producer;  /* NULL: input, initializer */
+    uint32_t id;           /* dense in the ir: index for side tables of ir->value_count */
+    int32_t data_count;    /* entries of data; rank 0 has 1 */
+    nori__type type;       /* declared, later inferred */
     nori__graph *graph;    /* where it is defined */
+    /* ---- */
+    const nori__dim *data; /* small integer content known in part (shape arithmetic), or NULL */
+    nori__type declared;   /* as the file says: a hint for inference, but for graph inputs */
+    const char *name;      /* never empty; unique within its graph */
     nori__value *next;     /* in graph->values */
     const nori__pb_value *pb; /* declaration in the file, or NULL */
 };
@@ -111,22 +114,24 @@ typedef struct nori__attr {
 /* ---- nodes ---- */
 
 struct nori__node {
-    const char *name;      /* as in the file, may be "" */
-    const char *op_type;
-    const char *domain;    /* "" for ai.onnx */
-    const char *overload;
     const struct nori__op *op; /* set by ops/resolve.c; NULL: unknown operator */
-    int version;           /* since_version in force under the opset; 0: unknown. Also resolve.c */
-    const struct nori__schema *schema; /* what was found for it then; NULL: unknown */
+    nori__node *next;
     nori__value **inputs;  /* NULL entries: absent optional */
     nori__value **outputs; /* NULL entries: not wanted */
     uint32_t input_count, output_count;
     nori__attr *attrs;
+    nori__graph *graph;
     uint32_t attr_count;
     uint32_t id;           /* dense in the ir */
+    /* ---- */
+    const struct nori__schema *schema; /* what was found for it then; NULL: unknown */
+    int version;           /* since_version in force under the opset; 0: unknown. Also resolve.c */
     bool settled;          /* its form is the one wanted: upgrade.c leaves it alone */
-    nori__graph *graph;
-    nori__node *prev, *next;
+    const char *op_type;
+    const char *domain;    /* "" for ai.onnx */
+    const char *name;      /* as in the file, may be "" */
+    const char *overload;
+    nori__node *prev;
     const nori__pb_node *pb;
     nori_part *part;       /* compiled copies: the nodes this one stands for (plan/part.h) */
 };
@@ -161,6 +166,8 @@ typedef struct nori__opset {
 /* Names and other text: written once, never changed, so that a graph's copies share it. */
 typedef struct nori__words nori__words;
 
+#define NORI__IR_OPS 512 /* at least as many as THE list has */
+
 struct nori__ir {
     nori__arena arena;
     nori__words *words;
@@ -174,6 +181,7 @@ struct nori__ir {
     uint32_t fresh;                   /* for made-up names */
     uint64_t edits;                   /* changes of nodes and wiring so far (edit.c, attr.c) */
     uint64_t inferred;                /* edits + 1 when types were last inferred; 0: never */
+    uint64_t met[NORI__IR_OPS / 64];  /* operators that some node was found to be (ops/resolve.h) */
     nori__vec tensors;                /* every tensor the ir retains */
     const void *custom;               /* registry of the environment (ops/custom.h), or NULL */
     const nori__pb_model *pb;         /* NULL for copies without a file */

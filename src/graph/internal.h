@@ -33,6 +33,8 @@ void nori__words_release(nori__words *words);
 nori__node *nori__node_make(nori__ir *ir, size_t n_in, size_t n_out, size_t n_attr);
 /* Adds a value without looking whether the name is taken; name must be the ir's text. */
 nori__value *nori__value_add(nori__graph *g, const char *name);
+/* The same, without entering it in the table of names. */
+nori__value *nori__value_make(nori__graph *g, const char *name);
 /* Links node into g before `before`, or at the end. */
 void nori__node_link(nori__graph *g, nori__node *before, nori__node *node);
 /* The ancestor of node, or itself, that lies in graph outer; NULL: none. */
@@ -57,6 +59,8 @@ typedef struct nori__builder {
     nori__ir *ir;
     nori_error *err;
     bool function;     /* attributes may refer to those of a function */
+    bool unsorted;     /* some node stands before what makes one of its inputs */
+    nori__vec waiting; /* nodes of the graph at hand that are not complete */
     const char *common[64]; /* text that came before, by a hash of it */
 } nori__builder;
 nori_status nori__text_from_pb(nori__builder *b, nori__str s, const char *what, const char **text);

@@ -3,9 +3,20 @@
 
 #include "ops/custom.h"
 
+_Static_assert(NORI__OP_COUNT <= NORI__IR_OPS, "nori__ir.met has a bit for each operator");
+
+bool nori__ir_has(const nori__ir *ir, const nori__op_id *ops, size_t count)
+{
+    bool found = false;
+    for (size_t i = 0; i < count; i++) {
+        found = found || (ir->met[ops[i] / 64] >> ops[i] % 64 & 1);
+    }
+    return found;
+}
+
 void nori__node_resolve_at(nori__node *node, int64_t opset)
 {
-    const nori__ir *ir = node->graph ? node->graph->ir : NULL;
+    nori__ir *ir = node->graph ? node->graph->ir : NULL;
     node->op = nori__op_in(ir, node->domain, node->op_type, opset);
     node->version = 0;
     node->schema = NULL;
@@ -19,6 +30,9 @@ void nori__node_resolve_at(nori__node *node, int64_t opset)
         node->version = s->since;
     } else {
         node->op = NULL;
+    }
+    if (ir && node->op && node->op->id < NORI__OP_COUNT) {
+        ir->met[node->op->id / 64] |= UINT64_C(1) << node->op->id % 64;
     }
 }
 

@@ -8,6 +8,12 @@
 void nori__resolve(nori__ir *ir);
 void nori__node_resolve(nori__node *node);
 void nori__node_resolve_at(nori__node *node, int64_t opset); /* of the node's domain */
+/* False: no node of the graph or its subgraphs is, or was, one of these operators of the list. A
+ * rewrite that starts from them need not go over the nodes. */
+bool nori__ir_has(const nori__ir *ir, const nori__op_id *ops, size_t count);
+#define NORI__IR_HAS(ir, ...) \
+    nori__ir_has(ir, (const nori__op_id[]){__VA_ARGS__}, \
+                 sizeof((const nori__op_id[]){__VA_ARGS__}) / sizeof(nori__op_id))
 
 /* Infers types and shapes in order. Declared types are hints: what is inferred wins, a real
  * conflict is a warning. Errors carry the node's path. */

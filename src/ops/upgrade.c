@@ -8,22 +8,21 @@
 #include "ops/schema.h"
 
 typedef struct rewrite {
-    nori__op_id op;
-    int before; /* applies to versions below this */
+    int before; /* applies to versions below this; 0: no rewrite */
     bool keep;  /* the version stays: the kernel wants to see it */
     nori__rewrite_fn run;
 } rewrite;
 
-#define ROW(name, before, what) {NORI__OP_ONNX_##name, before, false, nori__upgrade_##what}
-static const rewrite rewrites[] = {
+#define ROW(name, before, what) [NORI__OP_ONNX_##name] = {before, false, nori__upgrade_##what}
+static const rewrite rewrites[NORI__OP_COUNT] = {
     ROW(Add, 7, broadcast),
     ROW(And, 7, broadcast),
-    {NORI__OP_ONNX_BatchNormalization, 14, true, nori__upgrade_batchnorm},
+    [NORI__OP_ONNX_BatchNormalization] = {14, true, nori__upgrade_batchnorm},
     ROW(Cast, 6, cast),
     ROW(Clip, 11, clip),
     ROW(DFT, 20, dft),
     ROW(Div, 7, broadcast),
-    {NORI__OP_ONNX_Dropout, 12, true, nori__upgrade_dropout}, /* the type of mask */
+    [NORI__OP_ONNX_Dropout] = {12, true, nori__upgrade_dropout}, /* the type of mask */
     ROW(Equal, 7, broadcast),
     ROW(GlobalLpPool, 2, lp),
     ROW(Greater, 7, broadcast),
@@ -57,7 +56,7 @@ static const rewrite rewrites[] = {
     ROW(Unsqueeze, 13, axes),
     ROW(Upsample, 11, upsample),
     ROW(Xor, 7, broadcast),
-    {NORI__OP_TRAINING_Gradient, INT32_MAX, true, nori__upgrade_gradient}, /* of every version */
+    [NORI__OP_TRAINING_Gradient] = {INT32_MAX, true, nori__upgrade_gradient}, /* of every version */
 };
 #undef ROW
 
@@ -116,11 +115,8 @@ nori_type nori__upgrade_elem(const nori__node *n, uint32_t input)
 
 static nori_status upgrade_node(nori__node *n, nori_error *err)
 {
-    const rewrite *r = NULL;
-    for (size_t i = 0; n->op && i < NORI__COUNT(rewrites) && !r; i++) {
-        r = rewrites[i].op == n->op->id ? &rewrites[i] : NULL;
-    }
-    if (!r || n->settled || n->version == 0 || n->version >= r->before) {
+    const rewrite *r = n->op && n->op->id < NORI__OP_COUNT ? &rewrites[n->op->id] : NULL;
+    if (!r || n->version >= r->before || n->settled || n->version == 0) {
         return NORI_OK;
     }
     NORI__TRY(r->run(n, err));

@@ -33,6 +33,9 @@ static nori_status inline_branch(nori__cloner *cloner, nori__node *n, const nori
 /* A branch put in place may hold an If of the same kind: it is met when the walk comes there. */
 nori_status nori__pass_branch(nori__ir *ir, bool *changed, nori_error *err)
 {
+    if (!NORI__IR_HAS(ir, NORI__OP_ONNX_If)) {
+        return NORI_OK;
+    }
     nori__cloner cloner;
     nori__cloner_init(&cloner, ir->allocator);
     nori_status s = NORI_OK;

@@ -87,6 +87,9 @@ static bool of_constants(const nori__node *n)
 /* Marks the nodes that stay by id. */
 static void mark_kept(const nori__ir *ir, uint8_t *kept)
 {
+    if (!NORI__IR_HAS(ir, NORI__OP_ONNX_DequantizeLinear)) {
+        return;
+    }
     for (const nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (const nori__node *n = g->first; n; n = n->next) {
             bool quantized = nori__node_is(n, NORI__OP_ONNX_Gather); /* rows of a table */

@@ -253,6 +253,9 @@ static nori_status fuse(nori__node *n, bool *fused, nori_error *err)
 
 nori_status nori__pass_fuse_affine(nori__ir *ir, bool *changed, nori_error *err)
 {
+    if (!NORI__IR_HAS(ir, NORI__OP_ONNX_Conv, NORI__OP_ONNX_ConvTranspose, NORI__OP_ONNX_Gemm)) {
+        return NORI_OK;
+    }
     for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (nori__node *n = g->first, *next; n; n = next) {
             bool fused;

@@ -142,6 +142,14 @@ static bool rename_input(nori__node *n)
 nori_status nori__pass_identity(nori__ir *ir, bool *changed, nori_error *err)
 {
     (void)err;
+    if (!NORI__IR_HAS(ir, NORI__OP_ONNX_Identity, NORI__OP_ONNX_Dropout, NORI__OP_ONNX_Cast,
+                      NORI__OP_ONNX_Transpose, NORI__OP_ONNX_Reshape, NORI__OP_ONNX_Flatten,
+                      NORI__OP_ONNX_Expand, NORI__OP_ONNX_Pad, NORI__OP_ONNX_Concat,
+                      NORI__OP_ONNX_Sum, NORI__OP_ONNX_Max, NORI__OP_ONNX_Min,
+                      NORI__OP_ONNX_Mean, NORI__OP_ONNX_Mul, NORI__OP_ONNX_Div,
+                      NORI__OP_ONNX_Sub)) {
+        return NORI_OK;
+    }
     for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (nori__node *n = g->first, *next; n; n = next) {
             next = n->next;

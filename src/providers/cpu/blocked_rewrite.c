@@ -127,6 +127,9 @@ static nori_status walk(nori__blocker *b)
 
 nori_status nori__cpu_block(nori__ir *ir, nori_error *err)
 {
+    if (!NORI__IR_HAS(ir, NORI__OP_ONNX_Conv, NORI__OP_MS_FusedConv, NORI__OP_ONNX_ConvTranspose)) {
+        return NORI_OK; /* twins begin there */
+    }
     nori_error own = {0};
     nori__blocker b = {.ir = ir, .values = ir->value_count, .block = nori__kernels_get()->block,
                  .err = err ? err : &own};

@@ -318,6 +318,10 @@ nori_status nori__cpu_fuse(nori__ir *ir, nori_error *err)
     nori_error own = {0};
     fuser f = {.ir = ir, .err = err ? err : &own};
     NORI__TRY(nori__cpu_fuse_patterns(ir, err));
+    if (!NORI__IR_HAS(ir, NORI__OP_ONNX_Conv, NORI__OP_MS_FusedConv, NORI__OP_ONNX_MatMul,
+                      NORI__OP_ONNX_Gemm)) {
+        return NORI_OK; /* nothing that takes others in */
+    }
     f.readers = ir->value_count; /* constants made from here on are not followed */
     f.reader = nori__alloc(ir->allocator, f.readers * sizeof(*f.reader));
     if (!f.reader) {

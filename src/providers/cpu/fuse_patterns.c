@@ -269,6 +269,11 @@ static bool layer_norm(nori__node *n, nori_status *status)
 
 nori_status nori__cpu_fuse_patterns(nori__ir *ir, nori_error *err)
 {
+    /* Every pattern has one of these in it. */
+    if (!NORI__IR_HAS(ir, NORI__OP_ONNX_Sigmoid, NORI__OP_ONNX_HardSigmoid, NORI__OP_ONNX_Div,
+                      NORI__OP_ONNX_Erf)) {
+        return NORI_OK;
+    }
     for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (nori__node *n = g->first, *next; n; n = next) {
             nori_status status = NORI_OK;

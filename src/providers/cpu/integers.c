@@ -12,16 +12,7 @@ static bool any_quantized(const nori__ir *ir)
         NORI__OP_ONNX_QuantizeLinear, NORI__OP_ONNX_DequantizeLinear, NORI__OP_ONNX_ConvInteger,
         NORI__OP_ONNX_MatMulInteger, NORI__OP_MS_QGemm, NORI__OP_MS_QLinearSigmoid,
         NORI__OP_MS_QLinearLeakyRelu};
-    for (const nori__graph *g = ir->graphs; g; g = g->next_graph) {
-        for (const nori__node *n = g->first; n; n = n->next) {
-            for (size_t i = 0; i < NORI__COUNT(ops); i++) {
-                if (nori__node_is(n, ops[i])) {
-                    return true;
-                }
-            }
-        }
-    }
-    return false;
+    return nori__ir_has(ir, ops, NORI__COUNT(ops));
 }
 
 /* ---- limits between an operator and its QuantizeLinear ---- */
