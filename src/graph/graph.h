@@ -181,6 +181,7 @@ struct nori__ir {
     uint32_t fresh;                   /* for made-up names */
     uint64_t edits;                   /* changes of nodes and wiring so far (edit.c, attr.c) */
     uint64_t inferred;                /* edits + 1 when types were last inferred; 0: never */
+    uint64_t folded;                  /* edits + 1 when nothing was left to fold; 0: never */
     uint64_t met[NORI__IR_OPS / 64];  /* operators that some node was found to be (ops/resolve.h) */
     nori__vec tensors;                /* every tensor the ir retains */
     const void *custom;               /* registry of the environment (ops/custom.h), or NULL */

@@ -199,15 +199,24 @@ static nori_status fold_from_shapes(nori__node *n, bool *changed, nori_error *er
 /* kept: by id of a node that is there now; NULL: none stays. */
 static nori_status fold(nori__ir *ir, const uint8_t *kept, bool *changed, nori_error *err)
 {
+    uint64_t edits = ir->edits;
+    bool stays = false;
     for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (nori__node *n = g->first, *next; n; n = next) {
             next = n->next;
             if (foldable_from_shapes(n)) {
                 NORI__TRY(fold_from_shapes(n, changed, err));
-            } else if (foldable(n) && !(kept && kept[n->id])) {
-                NORI__TRY(fold_node(n, changed, err));
+            } else if (foldable(n)) {
+                if (kept && kept[n->id]) {
+                    stays = true;
+                } else {
+                    NORI__TRY(fold_node(n, changed, err));
+                }
             }
         }
+    }
+    if (ir->edits == edits && !stays) {
+        ir->folded = edits + 1;
     }
     return NORI_OK;
 }
@@ -227,5 +236,5 @@ nori_status nori__pass_fold(nori__ir *ir, bool *changed, nori_error *err)
 
 nori_status nori__pass_fold_rest(nori__ir *ir, bool *changed, nori_error *err)
 {
-    return fold(ir, NULL, changed, err);
+    return ir->folded == ir->edits + 1 ? NORI_OK : fold(ir, NULL, changed, err);
 }

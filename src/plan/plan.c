@@ -148,8 +148,10 @@ static nori_status plan_subgraphs(planner *p, nori__step *step, uint32_t *next_i
                                          &sub, p->err);
         if (sub) {
             step->sub[step->n_sub++] = sub;
+            p->plan->holds = true;
         }
         NORI__TRY(s);
+        p->plan->state_bytes += sub->state_bytes;
         total += sub->n_capture;
     }
     uint32_t *hidden = nori__arena_array(p->arena, total ? total : 1, sizeof(*hidden));
@@ -258,7 +260,10 @@ static nori_status build(planner *p, uint32_t *next_id)
         NORI__TRY(slot_list(p, node->inputs, node->input_count, &step->in));
         NORI__TRY(plan_subgraphs(p, step, next_id));
         NORI__TRY(slot_list(p, node->outputs, node->output_count, &step->out));
-        NORI__TRY(choose_kernel(p, step));
+        nori_status s = choose_kernel(p, step);
+        plan->holds = plan->holds || step->state; /* a kernel that failed may have left one, too */
+        plan->state_bytes += step->state_bytes;
+        NORI__TRY(s);
     }
     NORI__TRY(slot_list(p, g->outputs, g->output_count, &plan->out));
     return finish_slots(p);
@@ -289,7 +294,7 @@ nori_status nori__plan_build(nori__arena *arena, const nori__graph *graph,
 /* Subgraph depth is limited when the graph is built, so this recursion is too. */
 void nori__plan_close(nori__plan *plan, const nori_allocator *a)
 {
-    if (!plan) {
+    if (!plan || !plan->holds) {
         return;
     }
     for (uint32_t s = 0; s < plan->n_steps; s++) {

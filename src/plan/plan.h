@@ -57,6 +57,8 @@ typedef struct nori__plan {
     nori__slot *slots;
     uint32_t n_slots;
     uint32_t n_in, n_out, n_capture;
+    bool holds;            /* some step's state is to be given back; or there are subgraphs */
+    uint64_t state_bytes;  /* of all steps, those of subgraphs included */
     int threads; /* see nori__plan_options */
     const uint32_t *in, *out, *capture; /* slots; a graph output may be any kind of slot */
     const uint32_t *capture_outer;      /* the enclosing plan's slot of each capture */

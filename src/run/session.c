@@ -101,18 +101,6 @@ static nori_status fix_dims(nori_session *s, const nori_session_options *o, nori
     return NORI_OK;
 }
 
-static uint64_t packed_bytes(const nori__plan *plan)
-{
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < plan->n_steps; i++) {
-        n += plan->steps[i].state_bytes;
-        for (uint32_t k = 0; k < plan->steps[i].n_sub; k++) {
-            n += packed_bytes(plan->steps[i].sub[k]);
-        }
-    }
-    return n;
-}
-
 static void index_steps(nori_session *s, const nori__plan *plan)
 {
     for (uint32_t i = 0; i < plan->n_steps; i++) {
@@ -143,7 +131,7 @@ static nori_status build_plan(nori_session *s, const nori_session_options *o, no
                              .threads = s->threads};
     NORI__TRY(nori__plan_build(&s->arena, s->ir->main, &po, &s->n_step_ids, &s->plan, err));
     s->timing.plan_ns = nori__now_ns() - start;
-    s->packed_bytes = packed_bytes(s->plan);
+    s->packed_bytes = s->plan->state_bytes;
     s->steps = nori__arena_array(&s->arena, (size_t)s->n_step_ids + 1, sizeof(*s->steps));
     if (!s->steps) {
         return nori__no_memory(err);
