@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <dirent.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -356,6 +359,45 @@ static void control_groups(void **state)
     assert_int_equal(atoi(reason), here);
 }
 
+/* As `taskset -c N` starts a program: the pool has as many threads as the mask has CPUs, and its
+ * threads stay within the mask. In a child of its own: the mask is inherited by what it starts. */
+static void affinity_mask(void **state)
+{
+    (void)state;
+#ifdef __linux__
+    cpu_set_t all;
+    assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+    for (int most = 1; most <= 2 && most <= CPU_COUNT(&all); most++) {
+        cpu_set_t few;
+        CPU_ZERO(&few);
+        for (int c = CPU_SETSIZE - 1; c >= 0 && CPU_COUNT(&few) < most; c--) { /* the last ones */
+            if (CPU_ISSET(c, &all)) {
+                CPU_SET(c, &few);
+            }
+        }
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            char reason[64], want[64];
+            nori_env *env = NULL;
+            snprintf(want, sizeof(want), "%d: affinity mask of %d CPU%s", most, most,
+                     most == 1 ? "" : "s");
+            bool ok = sched_setaffinity(0, sizeof(few), &few) == 0;
+            int n = nori__usable_cpus(NULL, reason, sizeof(reason));
+            /* A quota of the machine the test runs on may be tighter still. */
+            ok = ok && (n == most ? strcmp(reason, want) == 0 || strstr(reason, "quota") : n < most);
+            ok = ok && nori_env_create(NULL, &env, NULL) == NORI_OK && nori_env_threads(env) == n;
+            nori_env_free(env);
+            _exit(ok ? 0 : 1);
+        }
+        int status = 0;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+#endif
+}
+
 /* ---- environments ---- */
 
 static int lines;
@@ -416,6 +458,7 @@ int main(void)
         cmocka_unit_test(failed_writes_change_nothing),
         cmocka_unit_test(libraries),
         cmocka_unit_test(control_groups),
+        cmocka_unit_test(affinity_mask),
         cmocka_unit_test(environments),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -149,10 +149,21 @@ static void test_tree_modes(void **state)
             assert_true(split(cases[i].mode, type, above, t, wide, -1) ==
                         (cases[i].above ? 10 : 20));
         }
-        /* NaN goes by the flag alone. */
-        assert_true(split(cases[i].mode, NORI_FLOAT, (double)NAN, t, false, 1) == 10);
-        assert_true(split(cases[i].mode, NORI_FLOAT, (double)NAN, t, false, 0) == 20);
-        assert_true(split(cases[i].mode, NORI_DOUBLE, (double)NAN, t, true, -1) == 20);
+        /* NaN goes by the flag alone, numbers go by the threshold whatever the flag. */
+        for (int kind = 0; kind < 4; kind++) {
+            nori_type type = kind % 2 ? NORI_DOUBLE : NORI_FLOAT;
+            bool wide = kind / 2 != 0;
+            for (int flag = -1; flag < 2; flag++) { /* -1: no flags in the file */
+                assert_true(split(cases[i].mode, type, (double)NAN, t, wide, flag) ==
+                            (flag == 1 ? 10 : 20));
+                assert_true(split(cases[i].mode, type, t, t, wide, flag) ==
+                            (cases[i].at ? 10 : 20));
+                assert_true(split(cases[i].mode, type, -INFINITY, t, wide, flag) ==
+                            (cases[i].below ? 10 : 20));
+                assert_true(split(cases[i].mode, type, INFINITY, t, wide, flag) ==
+                            (cases[i].above ? 10 : 20));
+            }
+        }
     }
     /* A double threshold between two floats: 0.1 lies below 0.1f. */
     assert_true(split("BRANCH_LEQ", NORI_FLOAT, 0.1, 0.1, true, -1) == 20);

@@ -182,6 +182,8 @@ struct nori__ir {
     uint64_t edits;                   /* changes of nodes and wiring so far (edit.c, attr.c) */
     uint64_t inferred;                /* edits + 1 when types were last inferred; 0: never */
     uint64_t folded;                  /* edits + 1 when nothing was left to fold; 0: never */
+    uint64_t fold_bytes;              /* that folding has made so far */
+    uint64_t fold_most;               /* that it may make; 0: not yet known (passes/fold.c) */
     uint64_t met[NORI__IR_OPS / 64];  /* operators that some node was found to be (ops/resolve.h) */
     nori__vec tensors;                /* every tensor the ir retains */
     const void *custom;               /* registry of the environment (ops/custom.h), or NULL */

@@ -1,5 +1,6 @@
 /* fold.c: nodes whose inputs are all constant become constants, unless that would make the model
- * much larger than its inputs were; and so do integers known from shapes alone (Shape of an input
+ * much larger than its inputs were, or all that was folded larger than a few times the constants
+ * that came with it (a small file can ask for any number). So do integers known from shapes alone (Shape of an input
  * of fixed size and what is computed from it), where no mere declaration has a part in it.
  *
  * A DequantizeLinear of constants stays where what reads it reads other dequantized values, too:
@@ -8,6 +9,23 @@
 #include "passes/passes.h"
 
 #define GROWTH_LIMIT ((size_t)1 << 20) /* bytes an output may have beyond its node's inputs */
+/* All that folding may make, for it is held as long as the session: this, and this many times the
+ * bytes of the constants that came with the model. */
+#define FOLDED_ALWAYS ((uint64_t)32 << 20)
+#define FOLDED_TIMES 4u
+
+/* Whether so many bytes more may be made. */
+static bool room_for(nori__ir *ir, size_t bytes)
+{
+    if (ir->fold_most == 0) {
+        ir->fold_most = FOLDED_ALWAYS;
+        for (size_t i = 0; i < ir->tensors.count; i++) {
+            const nori_tensor *t = ir->tensors.items[i];
+            ir->fold_most += FOLDED_TIMES * (uint64_t)t->bytes;
+        }
+    }
+    return bytes <= ir->fold_most && ir->fold_bytes <= ir->fold_most - bytes;
+}
 
 static bool foldable(const nori__node *n)
 {
@@ -41,7 +59,8 @@ static bool foldable(const nori__node *n)
             out_bytes += bytes;
         }
     }
-    return out_bytes <= in_bytes || out_bytes - in_bytes <= GROWTH_LIMIT;
+    return (out_bytes <= in_bytes || out_bytes - in_bytes <= GROWTH_LIMIT) &&
+           room_for(n->graph->ir, out_bytes);
 }
 
 /* ---- what is left for operators on integers ---- */
@@ -121,6 +140,7 @@ static nori_status become(nori__value *v, nori_tensor *t, nori_error *err)
         nori_tensor_free(t);
         return nori__no_memory(err);
     }
+    ir->fold_bytes += t->bytes;
     v->constant = t;
     v->flags |= NORI__VALUE_INITIALIZER;
     return nori__type_set(&ir->arena, &v->type, t->type, t->rank, dims) ? NORI_OK

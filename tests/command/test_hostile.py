@@ -106,6 +106,22 @@ class Hostile(case.Case):
                             codes=(0, 1, 3, 4))
         self.assertTrue(text[1])
 
+    def test_constants_without_end_are_not_folded(self):
+        # A thousand constants of 0.9 MB, and one that is doubled 13 times: 7.4 GB.
+        size = m.ints("s", [1], [225000])
+        thousand = [m.node("ConstantOfShape", ["s"], ["c%d" % i]) for i in range(1000)]
+        thousand.append(m.node("Sum", ["x"] + ["c%d" % i for i in range(1000)], ["y"]))
+        doubled = [m.node("ConstantOfShape", ["s"], ["c0"])]
+        doubled += [m.node("Concat", ["c%d" % i] * 2, ["c%d" % (i + 1)], axis=0)
+                    for i in range(13)]
+        doubled.append(m.node("Sum", ["x", "c13"], ["y"]))
+        for nodes in (thousand, doubled):
+            path = self.file("fold.onnx", m.model(m.Graph(
+                nodes, [m.value("x", m.tensor_type(m.FLOAT, [1]))],
+                [m.value("y", m.tensor_type(m.FLOAT, None))], [size])))
+            said = self.nori("inspect", path, "--providers", "cpu").out
+            self.assertRegex(said, r"nodes? on (cpu|reference)")
+
     def test_empty_messages_do_not_multiply(self):
         # A megabyte of messages of no bytes, wherever the format allows a list of them.
         empty = {
