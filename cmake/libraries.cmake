@@ -67,7 +67,7 @@ nori_optional(JPEG JPEG JPEG::JPEG libjpeg "JPEG pictures cannot be inputs of `n
 
 # Libraries of the command that calls servers, and reads what it measured (cli/remote, cli/place).
 nori_optional(CURL CURL CURL::libcurl libcurl "`nori profile --cloud` and `nori route` cannot call a server")
-nori_optional_plain(JANSSON jansson.h jansson jansson "profiles cannot be read, servers cannot be called")
+nori_optional_plain(JANSSON jansson.h jansson jansson "profiles cannot be read, servers cannot be called, and there is no `nori serve`")
 
 # Libraries of operator modules (src/providers/modules).
 nori_optional_plain(TURBOJPEG turbojpeg.h turbojpeg libturbojpeg "ImageDecoder cannot decode JPEG")
@@ -79,7 +79,6 @@ nori_optional_plain(PCRE2 pcre2.h pcre2-8 libpcre2-8 "RegexFullMatch cannot run"
 
 # Of the server (src/tools/serve): a library of its own and a module, loaded when it is asked for.
 nori_optional_plain(MICROHTTPD microhttpd.h microhttpd libmicrohttpd "there is no `nori serve`")
-nori_optional_plain(JANSSON jansson.h jansson jansson "there is no `nori serve`")
 
 # The module of the command for mpirun (cli/shrink/ranks_mpi.c): off unless asked for, as packages of it
 # would need MPI.
