@@ -6,7 +6,7 @@
 
 #include "cli.h"
 
-static const char *const writes[] = {"--output", "--html", "--header", "--trace", NULL};
+static const char *const writes[] = {"--output", "--html", "--header", "--trace", "--policy", NULL};
 static const char *const reads[] = {"--input", "--against", "--calibration", "--labels",
                                     "--outputs", "--data", "--edge-profile", "--cloud-profile",
                                     "--picture", "--replay", NULL};

@@ -40,6 +40,11 @@ static const cli_option options[] = {
     {"--byte-features", NULL, "a split sends floats in 8 bits"},
     {"--sweep", "WHAT=A..B", "bandwidth, payload, rtt or rate through a range: rtt=1ms..200ms"},
     {"--steps", "N", "of the sweep (default 11)"},
+    {"--replay", "FILE", "calls of the past as CSV: who would have done how well, an oracle among them"},
+    {"--late-cost", "TIME", "of a call beyond the deadline, in a replay (default: ten deadlines)"},
+    {"--switch-cost", "TIME", "of another place than for the call before, in a replay (default 0s)"},
+    {"--lost", "TIME", "waited in vain where there was no network, in a replay (default 1s)"},
+    {"--policy", "FILE", "decisions over speeds and round trips, as CSV"},
     {"--header", "FILE", "write the decision as a C header for the device"},
     {"--html", "FILE", "write a page with pictures, readable without a network"},
     CLI_INPUT_OPTIONS,
@@ -61,6 +66,8 @@ static int run(cli_args *args)
     if (code == EXIT_YES && nori_place_decide(&j.question, &j.answer, &err) != NORI_OK) {
         code = cli_fail(args, &err);
     }
+    code = code == EXIT_YES ? place_replay(&j) : code;
+    code = code == EXIT_YES ? place_policy(&j) : code;
     code = code == EXIT_YES ? place_page(&j) : code;
     code = code == EXIT_YES ? place_header(&j) : code;
     code = code == EXIT_YES ? place_print(&j) : code;
@@ -74,4 +81,6 @@ const cli_verb cli_place = {
     "  nori place --edge 55ms --cloud 8ms --up 30ms --down 12ms --queue 20ms\n"
     "  nori place model.onnx --edge 50ms --cloud 8ms --speed 5MB/s --rtt 20ms\n"
     "  nori place --edge exp:10ms --cloud exp:10ms --cloud-servers 8 --rtt 15ms --rate 40/s\n"
-    "  nori place --edge 60ms --cloud p50=5ms,p99=400ms --deadline 100ms\n"};
+    "  nori place model.onnx --edge-profile edge.json --cloud-profile cloud.json --html place.html\n"
+  "  nori place --replay trace.csv --deadline 100ms --speed 5MB/s --up-bytes 150kB\n"
+  "  nori place --edge 60ms --cloud p50=5ms,p99=400ms --deadline 100ms\n"};

@@ -1,4 +1,4 @@
-/* place_job.header.c: the decision as a C header for a device that has no nori: the same inequality with
+/* place_header.c: the decision as a C header for a device that has no nori: the same inequality with
  * the numbers of this question, to be asked again with what the device measures. */
 #include "place_job.h"
 
@@ -35,6 +35,8 @@ int place_header(const place_job *j)
                "    double way = NORI_PLACE_FIXED_S + rtt;\n"
                "    way += up_speed > 0 ? NORI_PLACE_UP_BYTES / up_speed : 0;\n"
                "    way += down_speed > 0 ? NORI_PLACE_DOWN_BYTES / down_speed : 0;\n"
-               "    return NORI_PLACE_EDGE_S - NORI_PLACE_CLOUD_S < way;\n}\n\n#endif\n");
+               "    return NORI_PLACE_EDGE_S - NORI_PLACE_CLOUD_S < way;\n}\n\n");
+    place_header_table(j, f);
+    fprintf(f, "#endif\n");
     return cli_draft_finish(j->args, &d, path, true);
 }

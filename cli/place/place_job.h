@@ -6,6 +6,7 @@
 #include "inputs.h"
 #include "nori/divide.h"
 #include "page.h"
+#include "nori/route.h"
 #include "profile.h"
 
 /* One quantity that goes through a range while all else stays. */
@@ -39,6 +40,21 @@ typedef struct place_payload {
     double cloud_s;
 } place_payload;
 
+/* One decider over the calls of --replay. */
+typedef struct place_replayed {
+    const char *name;
+    bool placed; /* it is where the question's answer puts all calls */
+    nori_replay_result r;
+} place_replayed;
+
+#define PLACE_SPEEDS 13
+#define PLACE_TRIPS 9
+typedef struct place_cell {
+    double speed, trip;
+    nori_place place;
+    double mean[3]; /* NAN: not possible */
+} place_cell;
+
 typedef struct place_job {
     cli_args *args;
     nori_place_question question;
@@ -51,6 +67,11 @@ typedef struct place_job {
     place_split split;
     place_payload payload[PLACE_PAYLOADS];
     size_t n_payloads;
+    nori_replay_call *calls; /* of --replay */
+    void *rows;              /* as they stand there: place_replay.c's */
+    size_t n_calls;
+    place_replayed replay[5];
+    size_t n_replays;
     profile edge, cloud, cloud_own; /* of --edge-profile and --cloud-profile: what is there */
 } place_job;
 
@@ -71,6 +92,17 @@ int place_payloads(place_job *j);
 void place_print_split(const place_job *j);
 void place_json_split(const place_job *j, cli_json *w);
 void place_page_split(const place_job *j, cli_page *p);
+
+/* place_replay.c: reads the trace before the question is asked; and has it decided after. */
+int place_trace(place_job *j);
+int place_replay(place_job *j);
+void place_print_replay(const place_job *j);
+void place_json_replay(const place_job *j, cli_json *w);
+void place_page_replay(const place_job *j, cli_page *p);
+/* place_table.c: decisions over the link's speed and round trip. */
+void place_table(const place_job *j, place_cell table[PLACE_SPEEDS][PLACE_TRIPS]);
+int place_policy(const place_job *j); /* --policy */
+void place_header_table(const place_job *j, FILE *f);
 
 int place_print(const place_job *j);  /* place_print.c: text or JSON */
 int place_page(const place_job *j);   /* place_page.c: --html */

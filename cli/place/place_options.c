@@ -299,6 +299,15 @@ int place_read(place_job *j)
     if (!sides(j) || !link_terms(j) || !rules(j)) {
         return EXIT_USAGE;
     }
+    if (cli_has(j->args, "--replay")) {
+        code = place_trace(j);
+        if (code != EXIT_YES) {
+            return code;
+        }
+    } else if (cli_has(j->args, "--late-cost") || cli_has(j->args, "--switch-cost") ||
+               cli_has(j->args, "--lost")) {
+        return cli_usage(j->args, "--late-cost, --switch-cost and --lost are those of --replay");
+    }
     if (!j->question.edge.there && !j->question.cloud.there) {
         return cli_usage(j->args, "--edge TIME and --cloud TIME were expected: what a call takes on "
                                   "the device, and on a server; or profiles of them");

@@ -101,6 +101,7 @@ int place_page(const place_job *j)
     options_table(&p, j, count);
     totals_chart(&p, j, count);
     place_page_split(j, &p);
+    place_page_replay(j, &p);
     if (j->sweep.what) {
         sweep_chart(&p, j);
     }

@@ -65,6 +65,7 @@ static int print_json(const place_job *j)
         cli_json_number(&w, "inversion_per_s", a->inversion, 5);
     }
     place_json_split(j, &w);
+    place_json_replay(j, &w);
     if (j->sweep.what) {
         cli_json_array(&w, j->sweep.what);
         for (int i = 0; i < j->sweep.steps; i++) {
@@ -194,6 +195,7 @@ int place_print(const place_job *j)
         print_options(j);
         print_flips(&j->answer);
         place_print_split(j);
+        place_print_replay(j);
         if (j->sweep.what) {
             print_sweep(j);
         }

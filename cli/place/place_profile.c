@@ -147,6 +147,8 @@ void place_free(place_job *j)
     free(j->split.best8.values);
     free(j->split.mean);
     free(j->split.bytes);
+    free(j->calls);
+    free(j->rows);
     profile_free(&j->edge);
     profile_free(&j->cloud);
     profile_free(&j->cloud_own);

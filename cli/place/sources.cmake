@@ -8,8 +8,10 @@ nori_cli_sources(
     place_payload.c
     place_print.c
     place_profile.c
+    place_replay.c
     place_split.c
     place_split_print.c
+    place_table.c
     profile_cloud.c
     profile_device.c
     profile_file.c

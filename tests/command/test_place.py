@@ -132,6 +132,80 @@ class Place(case.Case):
         self.assertEqual(subprocess.run([program], stdout=subprocess.PIPE, check=True).stdout, b"101")
 
 
+class Replay(case.Case):
+    """Calls of the past."""
+
+    def trace(self, text):
+        return self.file("t.csv", text)
+
+    def replay(self, text, *args, code=0):
+        return self.nori("place", "--replay", self.trace(text), *args, "--json", code=code).json()["replay"]
+
+    def test_by_hand(self):
+        r = self.replay("time_s,edge_ms,cloud_ms,online\n0,50,20,1\n1,50,200,1\n2,50,20,1\n3,50,20,0\n",
+                        "--deadline", "100ms", "--cloud-price", "10")
+        self.assertEqual((r["edge"]["hits"], r["cloud"]["hits"], r["oracle"]["hits"]), (4, 2, 4))
+        self.assertAlmostEqual(r["edge"]["cost_s"], 0.2)
+        self.assertAlmostEqual(r["oracle"]["cost_s"], 0.14)
+        self.assertAlmostEqual(r["edge"]["regret_s"], 0.06)
+        self.assertAlmostEqual(r["cloud"]["cost_s"], 0.02 + 0.2 + 0.02 + 1.05 + 2)
+        self.assertAlmostEqual(r["cloud"]["price"], 0.03)
+        self.assertEqual(r["oracle"]["switches"], 3)
+        r = self.replay("edge_ms,cloud_ms\n50,20\n50,200\n50,20\n", "--switch-cost", "1s")
+        self.assertEqual(r["oracle"]["switches"], 0)
+
+    def test_terms_and_link(self):
+        rows = "up_MB/s,rtt_ms\n" + "1,10\n" * 3 + "100,10\n" * 3
+        r = self.replay(rows, "--edge", "50ms", "--cloud", "5ms", "--up-bytes", "100kB", "--speed", "5MB/s")
+        self.assertAlmostEqual(r["cloud"]["mean_ms"], 5 + 10 + (100 + 1) / 2, 6)
+        self.assertAlmostEqual(r["oracle"]["mean_ms"], (50 + 16) / 2, 6)
+
+    def test_the_route_follows(self):
+        rows = "time_s,edge_ms,cloud_ms\n" + "".join(
+            "%.1f,50,%d\n" % (i / 10, 20 if i // 500 % 2 == 0 else 200) for i in range(2000))
+        page = self.path("p.html")
+        r = self.replay(rows, "--html", page)
+        self.assertLess(r["route"]["regret_s"], 0.5 * min(r["edge"]["regret_s"], r["cloud"]["regret_s"]))
+        self.assertLess(r["route"]["switches"], 20)
+        with open(page, encoding="utf-8") as f:
+            self.assertIn("Calls of the past", f.read())
+        text = self.nori("place", "--replay", self.trace(rows), "--deadline", "100ms").out
+        self.assertRegex(text, r"\noracle +100.00 %")
+
+    def test_refusals(self):
+        for text, word in [("", "no calls"), ("edge_ms\n", "no calls"), ("speed\n1\n", "are known"),
+                           ("time_s\n1\n", "column names"), ("edge_ms,cloud_ms\n1,x\n", "line 2"),
+                           ("edge_ms\n1,2\n", "more cells"), ("edge_ms\n-1\n", "at least 0"),
+                           ("time_s,edge_ms\n2,1\n1,1\n", "before"), ("up_MB/s\n0\n", "above 0"),
+                           ("edge_ms\n" + "1" * 5000, "longer")]:
+            self.assertIn(word, self.nori("place", "--edge", "1ms", "--cloud", "1ms", "--replay", self.trace(text),
+                                          code=3).err)
+        self.assertIn("--replay", self.nori("place", "--edge", "1ms", "--lost", "1s", code=2).err)
+
+    def test_policy_table(self):
+        path, header = self.path("p.csv"), self.path("placement.h")
+        args = ("place", "--edge", "50ms", "--cloud", "8ms", "--up-bytes", "200kB", "--speed", "5MB/s", "--rtt",
+                "10ms", "--policy", path, "--header", header)
+        self.nori(*args)
+        with open(path, encoding="utf-8") as f:
+            rows = [line.strip().split(",") for line in f]
+        self.assertEqual(rows[0], ["up_MB/s", "rtt_ms", "place", "edge_ms", "cloud_ms", "split_ms"])
+        self.assertEqual(len(rows), 1 + 13 * 9)
+        for speed, rtt, place, edge, cloud, _ in rows[1:]:
+            self.assertAlmostEqual(float(cloud), 8 + float(rtt) + 0.2 / float(speed) * 1e3, delta=0.01 * float(cloud))
+            self.assertEqual(place, "edge" if float(edge) <= float(cloud) else "cloud")
+        if not shutil.which("cc"):
+            return
+        calls = "".join('printf("%%d", nori_place_by_table(%s * 1e6, %s / 1e3, 1));' % (r[0], r[1])
+                        for r in rows[1:])
+        source = self.file("main.c", '#include "placement.h"\n#include <stdio.h>\nint main(void) {' + calls +
+                           'printf("%d", nori_place_by_table(5e6, 0, 0));}')
+        program = self.path("main")
+        subprocess.run(["cc", "-std=c11", "-Wall", "-o", program, source], check=True)
+        said = subprocess.run([program], stdout=subprocess.PIPE, check=True).stdout.decode()
+        self.assertEqual(said, "".join("1" if r[2] == "edge" else "2" for r in rows[1:]) + "1")
+
+
 class Split(case.Case):
     """x[1,64,64] -> ReduceSum -> s[1,64] -> Exp -> y: little goes over the cut, most is computed behind it."""
 
