@@ -152,10 +152,14 @@ static void take(call *c, nori__route_job *job)
     c->result->place = job->place;
 }
 
-static void overdue(nori_route *r, nori_place place)
+/* The device was first: tells the policy, unless the request has ended meanwhile. */
+static void overdue(nori_route *r, nori__route_job *job)
 {
     pthread_mutex_lock(&r->lock);
-    nori_policy_overdue(r->policy, place, nori__route_now());
+    if (!job->done) {
+        job->overdue = true;
+        nori_policy_overdue(r->policy, job->place, nori__route_now());
+    }
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -179,7 +183,7 @@ static nori_status hedged(call *c, nori_place place, double wait)
                   ? nori__route_start(r, NORI_PLACE_EDGE, c->in, c->n_in, c->n_out, NULL) : NULL;
     if (!jobs[1]) { /* it failed already, or no thread can be had */
         double took;
-        s = nori__route_here(r, NORI_PLACE_EDGE, c->in, c->n_in, c->out, c->n_out, &took, c->err);
+        s = nori__route_here(r, NORI_PLACE_EDGE, c->in, c->n_in, c->out, c->n_out, &took, NULL, c->err);
         c->result->place = NORI_PLACE_EDGE;
     } else {
         wait_for(r, jobs, INFINITY);
@@ -191,8 +195,8 @@ static nori_status hedged(call *c, nori_place place, double wait)
         } else if (c->err) {
             *c->err = first->err;
         }
-        if (!far_done && !state_of(r, jobs[0], &(nori_status){NORI_OK})) {
-            overdue(r, place);
+        if (!far_done) {
+            overdue(r, jobs[0]);
         }
         nori__route_release(jobs[1]);
     }
@@ -257,7 +261,7 @@ nori_status nori_route_run(nori_route *r, const nori_tensor *const *inputs, size
     beside(&c, also);
     nori_status s;
     if (place == NORI_PLACE_EDGE || !r->o.policy.possible[0]) {
-        s = nori__route_here(r, place, inputs, n_in, outputs, n_out, &took, c.err);
+        s = nori__route_here(r, place, inputs, n_in, outputs, n_out, &took, NULL, c.err);
     } else {
         s = hedged(&c, place, wait);
     }

@@ -62,7 +62,8 @@ static nori_status divided(nori_route *r, const nori_tensor *const *inputs, size
 }
 
 nori_status nori__route_here(nori_route *r, nori_place place, const nori_tensor *const *inputs, size_t n_in,
-                             nori_tensor **out, size_t n_out, double *seconds, nori_error *err)
+                             nori_tensor **out, size_t n_out, double *seconds, const nori__route_job *job,
+                             nori_error *err)
 {
     double start = nori__route_now();
     nori_status s = place == NORI_PLACE_EDGE ? nori_session_run(r->o.edge, inputs, n_in, out, n_out, err)
@@ -72,7 +73,9 @@ nori_status nori__route_here(nori_route *r, nori_place place, const nori_tensor 
     *seconds = now - start;
     if (s != NORI_ERROR_CANCELLED) { /* given up by us: says nothing of the place */
         pthread_mutex_lock(&r->lock);
-        nori_policy_told(r->policy, place, *seconds, s == NORI_OK, now);
+        if (s == NORI_OK || !job || !job->overdue) {
+            nori_policy_told(r->policy, place, *seconds, s == NORI_OK, now);
+        }
         pthread_mutex_unlock(&r->lock);
     }
     return s;
@@ -110,7 +113,7 @@ static void *run_job(void *user)
     nori_route *r = job->r;
     double seconds;
     nori_status s = nori__route_here(r, job->place, (const nori_tensor *const *)job->in, job->n_in, job->out,
-                                     job->n_out, &seconds, &job->err);
+                                     job->n_out, &seconds, job, &job->err);
     pthread_mutex_lock(&r->lock);
     job->status = s;
     job->seconds = seconds;

@@ -30,6 +30,7 @@ typedef struct nori__route_job {
     nori_error err;
     double seconds;
     bool done;
+    bool overdue; /* the policy was told that it is: a failure that comes later is the same one */
     int refs;
 } nori__route_job;
 
@@ -38,9 +39,10 @@ double nori__route_now(void);
 nori__route_job *nori__route_start(nori_route *r, nori_place place, const nori_tensor *const *inputs,
                                    size_t n_in, size_t n_out, nori_error *err);
 void nori__route_release(nori__route_job *job);
-/* The same in the calling thread; out[] are NULL. The policy is told. */
+/* The same in the calling thread; out[] are NULL. The policy is told. job: the one it is for, or NULL. */
 nori_status nori__route_here(nori_route *r, nori_place place, const nori_tensor *const *inputs, size_t n_in,
-                             nori_tensor **out, size_t n_out, double *seconds, nori_error *err);
+                             nori_tensor **out, size_t n_out, double *seconds, const nori__route_job *job,
+                             nori_error *err);
 /* Asks in a thread whether the server is back. r->lock is held. */
 void nori__route_probe(nori_route *r);
 
