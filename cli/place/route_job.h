@@ -3,6 +3,7 @@
 #define NORI_CLI_ROUTE_JOB_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "nori/route.h"
 #include "place_job.h"
@@ -29,6 +30,7 @@ typedef struct route_job {
     nori_route_options options;
     nori_route *route;
     FILE *log;
+    atomic_bool log_failed; /* then nothing is sent any more */
     char when[32];
     uint64_t records, sent, received; /* of the log */
     double deadline, rate, seconds;   /* seconds: how long; 0: by calls */
@@ -45,6 +47,6 @@ typedef struct route_job {
 int route_prepare(route_job *j);  /* route_prepare.c: models, priors, the route */
 void route_close(route_job *j);
 int route_calls(route_job *j);    /* route_calls.c: runs them */
-int route_report(const route_job *j); /* route_print.c */
+int route_report(route_job *j);   /* route_print.c: ends the route, so that nothing is left out */
 
 #endif

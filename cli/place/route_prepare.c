@@ -13,6 +13,9 @@ static nori_status send_call(void *user, int second, const nori_tensor *const *i
 {
     route_job *j = user;
     remote_stop stop = {stopped, stopped_user};
+    if (atomic_load(&j->log_failed)) {
+        return remote_fail(err, NORI_ERROR_IO, "the log cannot be written: nothing is sent any more");
+    }
     remote_times t = {0};
     remote_call call = {.model = second ? j->second : NULL,
                         .inputs = second ? j->feature_info : j->in_info,
@@ -57,7 +60,9 @@ static void write_record(void *user, const nori_route_record *record)
                 names[record->place], (unsigned long long)record->traffic.sent_bytes,
                 (unsigned long long)record->traffic.received_bytes, 1e3 * record->seconds,
                 record->answered ? "true" : "false");
-        fflush(j->log);
+        if (fflush(j->log) != 0) {
+            atomic_store(&j->log_failed, true);
+        }
     }
 }
 

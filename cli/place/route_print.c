@@ -113,11 +113,13 @@ static void print_text(const route_job *j, const sums *s, const nori_policy_view
            (unsigned long long)j->received);
 }
 
-int route_report(const route_job *j)
+int route_report(route_job *j)
 {
     static sums s;
     nori_policy_view v = {.size = sizeof(v)};
     nori_route_look(j->route, &v);
+    nori_route_free(j->route); /* requests that nobody waited for are counted, too */
+    j->route = NULL;
     if (!add_up(j, &s)) {
         return cli_fail_text(j->args, NORI_ERROR_MEMORY, "out of memory");
     }
@@ -125,6 +127,10 @@ int route_report(const route_job *j)
         print_json(j, &s, &v);
     } else if (!j->args->quiet) {
         print_text(j, &s, &v);
+    }
+    if (atomic_load(&j->log_failed)) {
+        return cli_fail_text(j->args, NORI_ERROR_IO, "%s could not be written; from then on nothing was sent",
+                             cli_value(j->args, "--log"));
     }
     if (s.answered < (uint64_t)j->done) {
         cli_warn(j->args, "%lld calls had no answer; the first of them: %s",

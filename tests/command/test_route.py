@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """nori route over the loopback: where calls go, hedges, what the log says, what must not leave."""
 import json
+import os
 import unittest
 
 import case
@@ -93,6 +94,14 @@ class Route(case.Case):
         self.assertGreater(lines[0]["sent_bytes"], 4000)
         self.assertEqual(set(lines[0]), {"time", "what", "model", "place", "sent_bytes", "received_bytes", "ms",
                                          "answered"})  # and nothing of what was in it
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_a_log_that_cannot_be_written(self):
+        with v2_double.Double() as server:
+            done = self.nori("route", self.model, "--cloud", server.url, "--only", "cloud", "--calls", "20", "--log",
+                             "/dev/full", code=3)
+            self.assertEqual(len(server.requests), 1)  # what is not logged does not leave
+        self.assertIn("nothing was sent", done.err)
 
     def test_privacy(self):
         with v2_double.Double() as server:
