@@ -66,7 +66,8 @@ nori_optional(PNG PNG PNG::PNG libpng "PNG pictures cannot be inputs of `nori ru
 nori_optional(JPEG JPEG JPEG::JPEG libjpeg "JPEG pictures cannot be inputs of `nori run`")
 
 # Libraries of the command that calls servers, and reads what it measured (cli/remote, cli/place).
-nori_optional(CURL CURL CURL::libcurl libcurl "`nori profile --cloud` and `nori route` cannot call a server")
+# libcurl is loaded when a server is called, as it brings many others: its headers are what a build needs.
+nori_optional_plain(CURL curl/curl.h curl libcurl "`nori profile --cloud` and `nori route` cannot call a server")
 nori_optional_plain(JANSSON jansson.h jansson jansson "profiles cannot be read, servers cannot be called, and there is no `nori serve`")
 
 # Libraries of operator modules (src/providers/modules).

@@ -16,6 +16,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+# Loaded when a server is called.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libcurl4")
 # Programs that link the static library need these; the others do not.
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "libnanopb-dev, zlib1g-dev")
 include(CPack)

@@ -20,7 +20,9 @@ nori_status remote_fail(nori_error *err, nori_status status, const char *fmt, ..
 }
 
 #if defined(NORI_WITH_CURL) && defined(NORI_WITH_JANSSON)
-#include <curl/curl.h>
+#include "remote_curl.h"
+
+#define curl remote_curl_functions
 
 #define IDLE_MOST 64
 #define ANSWER_MOST ((size_t)1 << 31) /* bytes of an answer that are taken */
@@ -53,7 +55,7 @@ void remote_free(remote *r)
 {
     if (r) {
         for (int i = 0; i < r->n_idle; i++) {
-            curl_easy_cleanup(r->idle[i]);
+            curl.easy_cleanup(r->idle[i]);
         }
         pthread_mutex_destroy(&r->lock);
         free(r->url);
@@ -150,13 +152,17 @@ static int set_up(const cli_args *args, const char *url, const char *model, remo
 int remote_open(const cli_args *args, const char *model, remote **out)
 {
     const char *url = cli_value(args, "--cloud");
+    int code = remote_curl_load(args);
+    if (code != EXIT_YES) {
+        return code;
+    }
     remote *r = calloc(1, sizeof(*r));
-    if (!r || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
+    if (!r || curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
         pthread_mutex_init(&r->lock, NULL) != 0) {
         free(r);
         return cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
     }
-    int code = set_up(args, url, model, r);
+    code = set_up(args, url, model, r);
     if (code != EXIT_YES) {
         remote_free(r);
         return code;
@@ -232,7 +238,7 @@ static CURL *take_connection(remote *r)
     pthread_mutex_lock(&r->lock);
     CURL *c = r->n_idle > 0 ? r->idle[--r->n_idle] : NULL;
     pthread_mutex_unlock(&r->lock);
-    return c ? c : curl_easy_init();
+    return c ? c : curl.easy_init();
 }
 
 static void give_connection(remote *r, CURL *c)
@@ -244,14 +250,14 @@ static void give_connection(remote *r, CURL *c)
     }
     pthread_mutex_unlock(&r->lock);
     if (c) {
-        curl_easy_cleanup(c);
+        curl.easy_cleanup(c);
     }
 }
 
 static double seconds(CURL *c, CURLINFO what)
 {
     curl_off_t us = 0;
-    curl_easy_getinfo(c, what, &us);
+    curl.easy_getinfo(c, what, &us);
     return (double)us / 1e6;
 }
 
@@ -260,9 +266,9 @@ static void read_times(CURL *c, const answer *a, remote_times *t)
     curl_off_t up = 0, down = 0;
     long connects = 0;
     double ready = seconds(c, CURLINFO_PRETRANSFER_TIME_T);
-    curl_easy_getinfo(c, CURLINFO_SIZE_UPLOAD_T, &up);
-    curl_easy_getinfo(c, CURLINFO_SIZE_DOWNLOAD_T, &down);
-    curl_easy_getinfo(c, CURLINFO_NUM_CONNECTS, &connects);
+    curl.easy_getinfo(c, CURLINFO_SIZE_UPLOAD_T, &up);
+    curl.easy_getinfo(c, CURLINFO_SIZE_DOWNLOAD_T, &down);
+    curl.easy_getinfo(c, CURLINFO_NUM_CONNECTS, &connects);
     *t = (remote_times){.connect = connects > 0 ? ready : 0,
                         .waited = seconds(c, CURLINFO_STARTTRANSFER_TIME_T) - ready,
                         .total = seconds(c, CURLINFO_TOTAL_TIME_T) - ready,
@@ -281,7 +287,7 @@ static bool make_headers(const remote *r, size_t head, bool binary, struct curl_
         "Expect:", r->authorization, binary ? length : NULL,
         binary ? "Content-Type: application/octet-stream" : "Content-Type: application/json"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-        struct curl_slist *grown = lines[i] ? curl_slist_append(*list, lines[i]) : *list;
+        struct curl_slist *grown = lines[i] ? curl.slist_append(*list, lines[i]) : *list;
         if (lines[i] && !grown) {
             return false;
         }
@@ -294,26 +300,26 @@ static void configure(CURL *c, const remote *r, const char *url, double timeout,
                       const remote_stop *stop)
 {
     double limit = timeout > 0 ? timeout : r->timeout;
-    curl_easy_reset(c); /* keeps its connections */
-    curl_easy_setopt(c, CURLOPT_URL, url);
-    curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(limit * 1000 < 1 ? 1 : limit * 1000));
-    curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
-    curl_easy_setopt(c, CURLOPT_WRITEDATA, a);
-    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
-    curl_easy_setopt(c, CURLOPT_HEADERDATA, a);
-    curl_easy_setopt(c, CURLOPT_VERBOSE, 1L); /* to the function that counts, nowhere else */
-    curl_easy_setopt(c, CURLOPT_DEBUGFUNCTION, count_bytes);
-    curl_easy_setopt(c, CURLOPT_DEBUGDATA, a);
-    curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl.easy_reset(c); /* keeps its connections */
+    curl.easy_setopt(c, CURLOPT_URL, url);
+    curl.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl.easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(limit * 1000 < 1 ? 1 : limit * 1000));
+    curl.easy_setopt(c, CURLOPT_WRITEFUNCTION, take_body);
+    curl.easy_setopt(c, CURLOPT_WRITEDATA, a);
+    curl.easy_setopt(c, CURLOPT_HEADERFUNCTION, take_header);
+    curl.easy_setopt(c, CURLOPT_HEADERDATA, a);
+    curl.easy_setopt(c, CURLOPT_VERBOSE, 1L); /* to the function that counts, nowhere else */
+    curl.easy_setopt(c, CURLOPT_DEBUGFUNCTION, count_bytes);
+    curl.easy_setopt(c, CURLOPT_DEBUGDATA, a);
+    curl.easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     if (r->ca) {
-        curl_easy_setopt(c, CURLOPT_CAINFO, r->ca);
+        curl.easy_setopt(c, CURLOPT_CAINFO, r->ca);
     }
     if (stop) {
-        curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, look);
-        curl_easy_setopt(c, CURLOPT_XFERINFODATA, (void *)(uintptr_t)stop);
-        curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+        curl.easy_setopt(c, CURLOPT_XFERINFOFUNCTION, look);
+        curl.easy_setopt(c, CURLOPT_XFERINFODATA, (void *)(uintptr_t)stop);
+        curl.easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
     }
 }
 
@@ -338,21 +344,21 @@ static nori_status call_server(remote *r, const char *path, const char *body, si
     }
     CURL *c = take_connection(r);
     if (!c || !make_headers(r, head, body && head < size, &headers)) {
-        curl_slist_free_all(headers);
+        curl.slist_free_all(headers);
         if (c) {
             give_connection(r, c);
         }
         return remote_fail(err, NORI_ERROR_MEMORY, "out of memory");
     }
     configure(c, r, url, timeout, a, stop);
-    curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+    curl.easy_setopt(c, CURLOPT_HTTPHEADER, headers);
     if (body) {
-        curl_easy_setopt(c, CURLOPT_POST, 1L);
-        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
-        curl_easy_setopt(c, CURLOPT_POSTFIELDS, body);
+        curl.easy_setopt(c, CURLOPT_POST, 1L);
+        curl.easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
+        curl.easy_setopt(c, CURLOPT_POSTFIELDS, body);
     }
-    CURLcode code = curl_easy_perform(c);
-    curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
+    CURLcode code = curl.easy_perform(c);
+    curl.easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
     read_times(c, a, times);
     nori_status s = NORI_OK;
     if (a->failed) {
@@ -360,11 +366,11 @@ static nori_status call_server(remote *r, const char *path, const char *body, si
     } else if (code == CURLE_ABORTED_BY_CALLBACK) {
         s = remote_fail(err, NORI_ERROR_CANCELLED, "the call to %s was given up", url);
     } else if (code != CURLE_OK) {
-        s = remote_fail(err, NORI_ERROR_UNAVAILABLE, "%s: %s", url, curl_easy_strerror(code));
+        s = remote_fail(err, NORI_ERROR_UNAVAILABLE, "%s: %s", url, curl.easy_strerror(code));
     } else if (status < 200 || status >= 300) {
         s = refused(url, status, a, err);
     }
-    curl_slist_free_all(headers);
+    curl.slist_free_all(headers);
     give_connection(r, c);
     if (s != NORI_OK) {
         free(a->body);
@@ -417,65 +423,4 @@ nori_status remote_statistics(remote *r, remote_stats *stats, nori_error *err)
     return s;
 }
 
-#else
-
-struct remote {
-    int none;
-};
-
-int remote_open(const cli_args *args, const char *model, remote **r)
-{
-    (void)model;
-    *r = NULL;
-    return cli_fail_text(args, NORI_ERROR_UNAVAILABLE,
-                         "this nori was built without libcurl or jansson: it cannot call a server");
-}
-
-void remote_free(remote *r)
-{
-    (void)r;
-}
-
-const char *remote_url(const remote *r)
-{
-    (void)r;
-    return "";
-}
-
-const char *remote_model(const remote *r)
-{
-    (void)r;
-    return "";
-}
-
-double remote_timeout(const remote *r)
-{
-    (void)r;
-    return 0;
-}
-
-static nori_status none(nori_error *err)
-{
-    return remote_fail(err, NORI_ERROR_UNAVAILABLE, "this nori was built without libcurl or jansson");
-}
-
-nori_status remote_get(remote *r, const char *path, char **body, remote_times *times,
-                       const remote_stop *stop, nori_error *err)
-{
-    (void)r, (void)path, (void)body, (void)times, (void)stop;
-    return none(err);
-}
-
-nori_status remote_infer(remote *r, const remote_call *call, nori_tensor **outs, remote_times *times,
-                         nori_error *err)
-{
-    (void)r, (void)call, (void)outs, (void)times;
-    return none(err);
-}
-
-nori_status remote_statistics(remote *r, remote_stats *stats, nori_error *err)
-{
-    (void)r, (void)stats;
-    return none(err);
-}
 #endif
