@@ -215,7 +215,11 @@ nori_status nori__serve_prepare(serve_model *m, nori_error *err)
     }
     pthread_mutex_lock(&m->lock);
     m->phase[0] = 0;
-    m->state = status == NORI_OK ? SERVE_READY : SERVE_FAILED;
+    if (m->state == SERVE_CLOSED) { /* meanwhile nobody wants it any more: no worker may begin */
+        status = nori__serve_fail(err, NORI_ERROR_UNAVAILABLE, "unloaded while it was being prepared");
+    } else {
+        m->state = status == NORI_OK ? SERVE_READY : SERVE_FAILED;
+    }
     if (status != NORI_OK) {
         snprintf(m->reason, sizeof(m->reason), "%s%s%s", err->message, err->where[0] ? " at " : "",
                  err->where);
