@@ -284,8 +284,19 @@ static void slow_layer(void **state)
         nori_quantize_options_default(&o);
         o.spare_slow = spare;
         o.threads = 1;
-        nori_model *made = quantize(model, &from, &o, &report);
-        nori_quantize_report_summary(report, &s);
+        nori_model *made = NULL;
+        for (int tries = 0; tries < 20; tries++) { /* a neighbour may fall on the float runs alone */
+            made = quantize(model, &from, &o, &report);
+            assert_true(node_of(report, "thin", &n));
+            nori_quantize_report_summary(report, &s);
+            if (n.int_ms > n.float_ms && (spare || s.int_ms > s.float_ms)) {
+                break;
+            }
+            nori_quantize_report_free(report);
+            nori_model_free(made);
+            made = NULL;
+        }
+        assert_non_null(made);
         for (size_t i = 0; (a = nori_quantize_report_advice(report, i)) != NULL; i++) {
             told = told || strstr(a, "--spare-slow");
             blamed = blamed || strstr(a, "budget") || strstr(a, "quantization-aware");

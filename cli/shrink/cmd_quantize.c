@@ -26,7 +26,7 @@ static const cli_option options[] = {
     {"--percentile", "P", "of that method (default 99.99)"},
     {"--exclude", "NAME", "node (also NAME*) or operator that stays float; may be repeated"},
     {"--budget", "WORD=X", "static: sqnr=20dB (default), top1=0.5%, max-latency=5ms; repeatable"},
-    {"--without", "STEP", "static: not fold, equalize, smooth or bias; repeatable"},
+    {"--without", "STEP", "static: not fold, equalize, smooth, bias, adaround; repeatable"},
     {"--spare-slow", NULL, "static: layers that integers make slower on this machine stay float"},
     {"--no-search", NULL, "static: every step, every layer, whatever it costs"},
     {"--html", "FILE", "the report as a page with pictures; needs no network"},
@@ -80,7 +80,7 @@ static bool budget(const cli_args *args, const char *text, nori_quantize_options
 
 static bool search_options(const cli_args *args, nori_quantize_options *o)
 {
-    static const char *const steps[] = {"fold", "equalize", "smooth", "bias"};
+    static const char *const steps[] = {"fold", "equalize", "smooth", "bias", "adaround"};
     const char *text;
     for (int i = 0; (text = cli_nth(args, "--budget", i)) != NULL; i++) {
         if (!budget(args, text, o)) {
@@ -93,7 +93,7 @@ static bool search_options(const cli_args *args, nori_quantize_options *o)
             k++;
         }
         if (k == sizeof(steps) / sizeof(steps[0])) {
-            cli_usage(args, "--without %s: fold, equalize, smooth or bias was expected", text);
+            cli_usage(args, "--without %s: fold, equalize, smooth, bias or adaround was expected", text);
             return false;
         }
         o->without |= 1u << k;

@@ -404,7 +404,8 @@ typedef enum nori_quantize_step {
     NORI_QUANTIZE_FOLD = 1,         /* BatchNormalization and the like go into weights */
     NORI_QUANTIZE_EQUALIZE = 2,     /* channels of like range across layers (CLE) */
     NORI_QUANTIZE_SMOOTH = 4,       /* outliers of activations go into weights (SmoothQuant) */
-    NORI_QUANTIZE_CORRECT_BIAS = 8  /* the mean error of a channel goes into its bias */
+    NORI_QUANTIZE_CORRECT_BIAS = 8, /* the mean error of a channel goes into its bias */
+    NORI_QUANTIZE_ADAROUND = 16     /* weights go up or down so that a layer's sums move least */
 } nori_quantize_step;
 
 typedef enum nori_quantize_kind {

@@ -1,7 +1,8 @@
 /* fold.c: nodes whose inputs are all constant become constants, unless that would make the model
  * much larger than its inputs were, or all that was folded larger than a few times the constants
- * that came with it (a small file can ask for any number). So do integers known from shapes alone (Shape of an input
- * of fixed size and what is computed from it), where no mere declaration has a part in it.
+ * that came with it (a small file can ask for any number). So do integers known from shapes alone
+ * (Shape of an input of fixed size and what is computed from it), where no mere declaration has a
+ * part in it.
  *
  * A DequantizeLinear of constants stays where what reads it reads other dequantized values, too:
  * that is an operator on quantized values, which providers turn into one on integers. What is left

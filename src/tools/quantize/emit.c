@@ -151,6 +151,7 @@ static nori_status weighted(nori__quantizer *q, nori__node *n)
     NORI__TRY(nori__q_weight_make(q->ir->allocator, w, axis, o->weight_type,
                                   o->weight_type == NORI_INT8, joins ? bias : NULL, input_scale,
                                   &made, q->err));
+    nori__q_take_rounding(q, n, &made);
     nori__q_report_weight(q, n, made.sqnr);
     if (made.raised > 0) {
         nori__q_note(q, "%s: %zu weight scales were raised so that the bias fits int32", n->name,

@@ -225,6 +225,9 @@ nori_status nori_quantize(const nori_model *model, const nori_quantize_options *
     nori__arena_init(&q.arena, q.allocator);
     nori__map_init(&q.units, q.allocator);
     nori__map_init(&q.channels, q.allocator);
+    nori__map_init(&q.roundings, q.allocator);
+    nori__vec_init(&q.rounding_list, q.allocator);
+    nori__arena_init(&q.rounding_room, q.allocator);
     nori__vec_init(&q.unit_list, q.allocator);
     q.method = o.method == NORI_RANGE_AUTO ? NORI_RANGE_MINMAX : o.method;
     q.report = nori__q_report_new(q.allocator);
@@ -235,6 +238,7 @@ nori_status nori_quantize(const nori_model *model, const nori_quantize_options *
     }
     nori__map_free(&q.units);
     nori__map_free(&q.channels);
+    nori__q_forget_roundings(&q);
     nori__vec_free(&q.unit_list);
     nori__arena_free(&q.arena);
     if (s != NORI_OK) {

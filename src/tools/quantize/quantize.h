@@ -128,6 +128,9 @@ typedef struct nori__quantizer {
     nori__map units;       /* first output of a node -> nori__q_unit * (search.h) */
     nori__vec unit_list;
     nori__map channels;    /* name of a value -> nori__q_channels * (search.h) */
+    nori__map roundings;   /* first output of a node -> nori__q_rounding * (search.h) */
+    nori__vec rounding_list;
+    nori__arena rounding_room;
     nori__q_value *values; /* by value id, as numbered before emitting */
     uint32_t n_values;
     bool *chosen;          /* by node id */

@@ -18,6 +18,7 @@ static const struct {
     {NORI_QUANTIZE_FOLD, "fold BatchNormalization", "nothing scales or shifts what a layer makes"},
     {NORI_QUANTIZE_EQUALIZE, "equalize channels (CLE)", "no two layers are joined by a ReLU or nothing"},
     {NORI_QUANTIZE_SMOOTH, "smooth activations (SmoothQuant)", "no normalization feeds products alone"},
+    {NORI_QUANTIZE_ADAROUND, "round weights together (AdaRound)", "no layer has others than the nearest"},
     {NORI_QUANTIZE_CORRECT_BIAS, "correct biases", "no layer has a bias"},
 };
 
@@ -147,6 +148,12 @@ static nori_status prepare(nori__q_tries *t, size_t limit, unsigned *applied)
         s = nori__q_see_channels(q);
         *applied |= NORI_QUANTIZE_CORRECT_BIAS;
     }
+    nori__q_forget_roundings(q);
+    t->wide = 0;
+    if (s == NORI_OK && q->steps & NORI_QUANTIZE_ADAROUND && q->options->sample) {
+        s = nori__q_round(q, &count, &t->wide);
+        *applied |= count > 0 ? (unsigned)NORI_QUANTIZE_ADAROUND : 0;
+    }
     q->limit = 0;
     return s;
 }
@@ -254,6 +261,10 @@ static nori_status write_model(nori__q_tries *t, nori_model **result)
     }
     for (size_t i = 0; i < q->unit_list.count; i++) {
         nori__q_report_unit(q, q->unit_list.items[i]);
+    }
+    if (s == NORI_OK && t->wide > 0) {
+        nori__q_note(q, "AdaRound left %zu layer%s alone: too wide, or seen too little of; nearest "
+                        "integers there", t->wide, t->wide == 1 ? "" : "s");
     }
     if (s == NORI_OK) {
         nori__q_give_advice(t);

@@ -58,6 +58,17 @@ typedef struct nori__q_walk {
 nori__q_walk nori__q_walk_begin(const nori__node *n, const nori_tensor *w); /* before the first */
 bool nori__q_walk_next(nori__q_walk *walk);
 
+/* adaround.c: integers of weights that move a layer's sums over the samples least, in q->roundings;
+ * weights of the graph stay as they are. *count: layers with others than the nearest; *wide: layers
+ * that were too much work. */
+typedef struct nori__q_rounding {
+    nori_tensor *integers, *scales;
+} nori__q_rounding;
+nori_status nori__q_round(nori__quantizer *q, size_t *count, size_t *wide);
+void nori__q_forget_roundings(nori__quantizer *q);
+/* Puts them in the place of the nearest ones, where the scales are the same. */
+void nori__q_take_rounding(nori__quantizer *q, const nori__node *n, nori__q_weight *made);
+
 /* bias.c: a bias that makes up for the mean error these integers make; *bias NULL: nothing to do. */
 nori_status nori__q_correct_bias(nori__quantizer *q, const nori__node *n, const nori_tensor *w,
                                  const nori__q_weight *made, int axis, const nori_tensor *old,
@@ -88,6 +99,7 @@ typedef struct nori__q_tries {
     nori__quantizer *q;
     nori__q_probe probe;
     nori__ir *original; /* constants are initializers, nothing is folded */
+    size_t wide;       /* layers that AdaRound left out, the last time */
     double stricter;   /* dB that the budget is raised by: all samples asked for it */
     struct nori__q_group *groups; /* search_layers.c; the costliest first */
     size_t n_groups;

@@ -1,4 +1,5 @@
 nori_sources(
+    adaround.c
     advice.c
     arithmetic.c
     bias.c
