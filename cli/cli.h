@@ -86,7 +86,7 @@ bool cli_has(const cli_args *args, const char *name);
 /* Number of an option; false (and a message) when it is not one in [low, high]. */
 bool cli_number(const cli_args *args, const char *name, long low, long high, long otherwise,
                 long *out);
-/* What --limit says becomes the environment's: 0 or an exit code (limits.c). */
+/* What --limit says becomes the environment's: 0 or an exit code (limit_option.c). */
 int cli_set_limits(const cli_args *args, nori_env *env);
 bool cli_size_of(const char *text, uint64_t *out); /* the value alone; false: none */
 /* Bytes: "64M", "1.5G", "4096"; k, M, G are powers of 1024. 0 when it is not given. */

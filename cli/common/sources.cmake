@@ -4,7 +4,7 @@ nori_cli_sources(
     group_json.c
     inputs.c
     json.c
-    limits.c
+    limit_option.c
     outputs.c
     page.c
     page_chart.c

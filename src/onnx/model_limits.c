@@ -12,6 +12,8 @@ typedef struct level { /* a graph the walk is in, and how far it is */
 typedef struct walk {
     const nori_limits *limits;
     nori_error *err;
+    void (*see)(void *user, const nori__pb_tensor *tensor); /* NULL: nobody asks */
+    void *user;
     uint64_t nodes;
     size_t depth, most; /* levels in use; and how many may be */
     level stack[NORI__PB_MAX_NESTING + 2];
@@ -50,6 +52,9 @@ static nori_status check_rank(walk *w, size_t rank)
 
 static nori_status check_tensor(walk *w, const nori__pb_tensor *t)
 {
+    if (w->see) {
+        w->see(w->user, t);
+    }
     NORI__TRY(check_string(w, t->name, "bytes of an initializer's name"));
     for (size_t i = 0; i < t->strings.count; i++) {
         NORI__TRY(check_string(w, t->strings.items[i], "bytes of a string element"));
@@ -223,6 +228,27 @@ static nori_status check_graph(walk *w, const nori__pb_graph *root)
     return NORI_OK;
 }
 
+static nori_status check_model(walk *w, const nori__pb_model *model)
+{
+    NORI__TRY(model->graph ? check_graph(w, model->graph) : NORI_OK);
+    for (size_t i = 0; i < model->functions.count; i++) {
+        const nori__pb_function *f = &model->functions.items[i];
+        const nori__pb_graph body = {.nodes = {f->nodes.items, f->nodes.count},
+                                     .value_info = {f->value_info.items, f->value_info.count},
+                                     .name = f->name};
+        nori_status s = check_graph(w, &body);
+        for (size_t k = 0; s == NORI_OK && k < f->attrs.count; k++) {
+            s = check_attr(w, &f->attrs.items[k]);
+        }
+        if (s != NORI_OK) {
+            nori__where(w->err, "function '%.*s'", (int)(f->name.n < 200 ? f->name.n : 200),
+                        f->name.n ? f->name.p : "");
+            return s;
+        }
+    }
+    return NORI_OK;
+}
+
 nori_status nori__pb_check_limits(const nori__pb_model *model, const nori_limits *limits,
                                   nori_error *err)
 {
@@ -230,21 +256,13 @@ nori_status nori__pb_check_limits(const nori__pb_model *model, const nori_limits
     if (limits->nesting > 0 && limits->nesting < w.most) {
         w.most = (size_t)limits->nesting;
     }
-    NORI__TRY(model->graph ? check_graph(&w, model->graph) : NORI_OK);
-    for (size_t i = 0; i < model->functions.count; i++) {
-        const nori__pb_function *f = &model->functions.items[i];
-        const nori__pb_graph body = {.nodes = {f->nodes.items, f->nodes.count},
-                                     .value_info = {f->value_info.items, f->value_info.count},
-                                     .name = f->name};
-        nori_status s = check_graph(&w, &body);
-        for (size_t k = 0; s == NORI_OK && k < f->attrs.count; k++) {
-            s = check_attr(&w, &f->attrs.items[k]);
-        }
-        if (s != NORI_OK) {
-            nori__where(err, "function '%.*s'", (int)(f->name.n < 200 ? f->name.n : 200),
-                        f->name.n ? f->name.p : "");
-            return s;
-        }
-    }
-    return NORI_OK;
+    return check_model(&w, model);
+}
+
+void nori__pb_each_tensor(const nori__pb_model *model,
+                          void (*see)(void *user, const nori__pb_tensor *tensor), void *user)
+{
+    const nori_limits none = {.size = sizeof(none)};
+    walk w = {.limits = &none, .see = see, .user = user, .most = NORI__PB_MAX_NESTING};
+    check_model(&w, model);
 }

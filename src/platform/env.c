@@ -1,5 +1,5 @@
 /* env.c: environments. The default one is made on first use and kept until the process ends. */
-#include "platform/limits.h"
+#include "platform/env_limits.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -2,9 +2,9 @@ nori_sources(
     clock.c
     cpu.c
     env.c
+    env_limits.c
     file.c
     kept.c
     library.c
-    limits.c
     pool.c
 )

@@ -5,7 +5,7 @@
 #include "onnx/model_limits.h"
 #include "ops/custom.h"
 #include "ops/resolve.h"
-#include "platform/limits.h"
+#include "platform/env_limits.h"
 #include "run/run.h"
 
 void nori_load_options_default(nori_load_options *options)
@@ -100,7 +100,12 @@ nori_status nori__source_new(nori_env *env, const char *path, nori__source **sou
     nori__arena_init(&s->arena, a);
     nori__text_init(&s->made, a);
     s->path = nori__arena_text(&s->arena, path);
-    return s->path ? NORI_OK : nori__no_memory(err);
+    if (!s->path) {
+        nori__source_release(s);
+        *source = NULL;
+        return nori__no_memory(err);
+    }
+    return NORI_OK;
 }
 
 /* "a/b/c" becomes "a/b", "c" becomes ".". */

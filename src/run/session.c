@@ -4,7 +4,7 @@
 #include "ops/resolve.h"
 #include "ops/support.h"
 #include "passes/passes.h"
-#include "platform/limits.h"
+#include "platform/env_limits.h"
 #include "providers/providers.h"
 #include "run/run.h"
 

@@ -1,6 +1,6 @@
-/* limits.h: the limits of an environment from the inside. */
-#ifndef NORI_PLATFORM_LIMITS_H
-#define NORI_PLATFORM_LIMITS_H
+/* env_limits.h: the limits of an environment from the inside. */
+#ifndef NORI_PLATFORM_ENV_LIMITS_H
+#define NORI_PLATFORM_ENV_LIMITS_H
 
 #include "nori/limits.h"
 #include "platform/env.h"

@@ -1,4 +1,4 @@
-/* limits.c: --limit NAME=N: what models may cost, set in the environment before they are loaded. */
+/* limit_option.c: --limit NAME=N: what models may cost, set in the environment before they are loaded. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* limits.c: what limits are when nobody said anything, and how much memory there is. */
-#include "platform/limits.h"
+/* env_limits.c: what limits are when nobody said anything, and how much memory there is. */
+#include "platform/env_limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>
