@@ -5,6 +5,7 @@
  * "batch" across Shape -> Gather -> Concat -> Reshape. Empty tensors and rank 0 are legal. */
 #include <math.h>
 
+#include "ops/constant.h"
 #include "ops/content.h"
 
 /* ---- Constant, ConstantOfShape ---- */
@@ -49,31 +50,35 @@ static void const_tensor(nori__infer *c, const nori_tensor *t)
 
 nori_status nori__infer_constant(nori__infer *c)
 {
-    for (uint32_t i = 0; i < c->node->attr_count; i++) {
-        const nori__attr *a = &c->node->attrs[i];
-        nori__dim n = nori__dim_of((int64_t)a->count);
-        if (nori__same(a->name, "value") || nori__same(a->name, "sparse_value")) {
-            if ((a->kind == NORI__ATTR_TENSOR || a->kind == NORI__ATTR_SPARSE) && a->v.tensor) {
-                const_tensor(c, a->v.tensor);
-            }
-        } else if (nori__same(a->name, "value_int") && a->kind == NORI__ATTR_INT) {
-            return const_ints(c, a, 0);
-        } else if (nori__same(a->name, "value_ints") && a->kind == NORI__ATTR_INTS) {
-            return const_ints(c, a, 1);
-        } else if (nori__same(a->name, "value_float") && a->kind == NORI__ATTR_FLOAT) {
-            nori__out_set(c, 0, NORI_FLOAT, 0, NULL);
-        } else if (nori__same(a->name, "value_floats") && a->kind == NORI__ATTR_FLOATS) {
-            nori__out_set(c, 0, NORI_FLOAT, 1, &n);
-        } else if (nori__same(a->name, "value_string") && a->kind == NORI__ATTR_STRING) {
-            nori__out_set(c, 0, NORI_STRING, 0, NULL);
-        } else if (nori__same(a->name, "value_strings") && a->kind == NORI__ATTR_STRINGS) {
-            nori__out_set(c, 0, NORI_STRING, 1, &n);
-        }
+    bool many;
+    const nori__attr *a = nori__constant_value(c->node, &many);
+    if (!a) {
+        return nori__fail(c->err, NORI_ERROR_MODEL,
+                          many ? "more than one attribute says the constant's value"
+                               : "no attribute says the constant's value");
     }
-    if (c->node->output_count > 0 && c->out[0].kind == NORI_KIND_UNKNOWN) {
-        return nori__fail(c->err, NORI_ERROR_MODEL, "no attribute says the constant's value");
+    nori__dim n = nori__dim_of((int64_t)a->count);
+    switch (a->kind) {
+    case NORI__ATTR_INT:
+        return const_ints(c, a, 0);
+    case NORI__ATTR_INTS:
+        return const_ints(c, a, 1);
+    case NORI__ATTR_FLOAT:
+        nori__out_set(c, 0, NORI_FLOAT, 0, NULL);
+        return NORI_OK;
+    case NORI__ATTR_FLOATS:
+        nori__out_set(c, 0, NORI_FLOAT, 1, &n);
+        return NORI_OK;
+    case NORI__ATTR_STRING:
+        nori__out_set(c, 0, NORI_STRING, 0, NULL);
+        return NORI_OK;
+    case NORI__ATTR_STRINGS:
+        nori__out_set(c, 0, NORI_STRING, 1, &n);
+        return NORI_OK;
+    default:
+        const_tensor(c, a->v.tensor);
+        return NORI_OK;
     }
-    return NORI_OK;
 }
 
 nori_status nori__infer_constant_of_shape(nori__infer *c)

@@ -1,6 +1,7 @@
 /* ref_shape.c: the shape family. Views copy their bytes unless the planner made both sides one.
  * Bits move untouched (NaN payloads, -0); empty tensors and rank 0 are legal everywhere. Range
  * computes start + i * delta in the type itself (half types in float); integers wrap. */
+#include "ops/constant.h"
 #include "providers/reference/ref_move.h"
 #include "platform/platform.h"
 
@@ -147,32 +148,37 @@ static nori_status densify(nori_call *call, const nori_tensor *sparse, nori_tens
 nori_status nori__ref_Constant(nori_call *call)
 {
     nori_tensor *out = call->out[0];
-    for (uint32_t k = 0; out && k < call->node->attr_count; k++) {
-        const nori__attr *a = &call->node->attrs[k];
-        const nori_tensor *t =
-            a->kind == NORI__ATTR_TENSOR || a->kind == NORI__ATTR_SPARSE ? a->v.tensor : NULL;
-        if (t) {
-            return t->kind == NORI_KIND_SPARSE ? densify(call, t, out)
-                                               : nori__move_whole(t, out, call->err);
-        }
-        if (nori__same(a->name, "value_int")) {
-            *(int64_t *)out->data = a->v.i;
-        } else if (nori__same(a->name, "value_float")) {
-            *(float *)out->data = a->v.f;
-        } else if (nori__same(a->name, "value_ints") && a->count > 0) {
-            memcpy(out->data, a->v.ints, out->bytes);
-        } else if (nori__same(a->name, "value_floats") && a->count > 0) {
-            memcpy(out->data, a->v.floats, out->bytes);
-        } else if (nori__same(a->name, "value_string")) {
-            NORI__TRY(nori__tensor_set_string(out, 0, a->v.s, a->count, call->err));
-        } else if (nori__same(a->name, "value_strings")) {
-            for (size_t i = 0; i < a->count; i++) {
-                NORI__TRY(nori__tensor_set_string(out, (int64_t)i, a->v.strings[i].p,
-                                                  a->v.strings[i].n, call->err));
-            }
-        }
+    bool many;
+    const nori__attr *a = nori__constant_value(call->node, &many);
+    if (!out || !a) {
+        return NORI_OK; /* inference has refused what has no value */
     }
-    return NORI_OK;
+    switch (a->kind) {
+    case NORI__ATTR_INT:
+        *(int64_t *)out->data = a->v.i;
+        return NORI_OK;
+    case NORI__ATTR_FLOAT:
+        *(float *)out->data = a->v.f;
+        return NORI_OK;
+    case NORI__ATTR_INTS:
+    case NORI__ATTR_FLOATS:
+        if (a->count > 0) {
+            memcpy(out->data, a->kind == NORI__ATTR_INTS ? (const void *)a->v.ints : a->v.floats,
+                   out->bytes);
+        }
+        return NORI_OK;
+    case NORI__ATTR_STRING:
+        return nori__tensor_set_string(out, 0, a->v.s, a->count, call->err);
+    case NORI__ATTR_STRINGS:
+        for (size_t i = 0; i < a->count; i++) {
+            NORI__TRY(nori__tensor_set_string(out, (int64_t)i, a->v.strings[i].p, a->v.strings[i].n,
+                                              call->err));
+        }
+        return NORI_OK;
+    default:
+        return a->v.tensor->kind == NORI_KIND_SPARSE ? densify(call, a->v.tensor, out)
+                                                     : nori__move_whole(a->v.tensor, out, call->err);
+    }
 }
 
 nori_status nori__ref_ConstantOfShape(nori_call *call)
