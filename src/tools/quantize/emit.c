@@ -163,7 +163,13 @@ static nori_status weighted(nori__quantizer *q, nori__node *n)
     if (s == NORI_OK && made.raised == 0 && (joins || !bias_value)) {
         s = nori__q_correct_bias(q, n, w, &made, axis, bias, &corrected);
     }
-    s = s == NORI_OK ? weight_value(q, n, &made, axis, &value, &scales) : s;
+    if (s == NORI_OK) {
+        s = weight_value(q, n, &made, axis, &value, &scales);
+    } else {
+        nori_tensor_free(made.integers);
+        nori_tensor_free(made.scales);
+        nori_tensor_free(made.zeros);
+    }
     s = s == NORI_OK && !nori__node_set_input(n, 1, value) ? nori__no_memory(q->err) : s;
     if (s == NORI_OK && (joins || corrected)) {
         s = add_bias(q, n, bias_name, corrected ? corrected : bias, scales, axis, input_scale);

@@ -90,7 +90,7 @@ static nori_status fold_constants(nori__quantizer *q)
     nori_status s = nori__inline_functions(copy, &why);
     s = s == NORI_OK ? nori__upgrade(copy, &why) : s;
     s = s == NORI_OK ? nori__passes_run_only(copy, 1, "fold", &why) : s;
-    s = s == NORI_OK ? take_folded(q, copy) : s == NORI_ERROR_MEMORY ? s : NORI_OK;
+    s = s == NORI_OK ? take_folded(q, copy) : s == NORI_ERROR_MEMORY ? nori__no_memory(q->err) : NORI_OK;
     nori__ir_free(copy);
     return s;
 }
