@@ -3,7 +3,9 @@ BUILD = build/release
 NORI = $(BUILD)/nori
 PREFIX = /usr/local
 
-.PHONY: all setup build run test test-all bench install package clean
+TIME = 60
+
+.PHONY: all setup build run test test-all bench fuzz install package clean
 all: build
 
 setup:
@@ -30,6 +32,11 @@ bench: build
 	@$(NORI) bench examples/digits/digits.onnx --runs 200 --profile
 	@NORI_TEST_TIMES=1 ctest --test-dir $(BUILD) -R '^(creation|cpu_half|memory)$$' || true
 	@bench/targets.py --build $(BUILD) $(if $(MODELS),--models $(MODELS)) $(TARGETS)
+
+# Each fuzz target for TIME seconds, one after another; what breaks is put into build/fuzz/found.
+fuzz:
+	@tools/setup.sh clang libclang-rt-dev
+	@fuzz/run.sh $(TIME) $(TARGETS)
 
 # Installs what `make build` made; DESTDIR is put before every path.
 install:
