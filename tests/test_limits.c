@@ -14,7 +14,7 @@
 
 #include "make_model.h"
 #include "nori/text.h"
-#include "platform/limits.h"
+#include "platform/env_limits.h"
 #include "run/run.h"
 
 /* n iterations of a body that adds one; b iterations within each; go: the condition at the start. */
