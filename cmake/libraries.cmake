@@ -80,6 +80,8 @@ nori_optional_plain(PCRE2 pcre2.h pcre2-8 libpcre2-8 "RegexFullMatch cannot run"
 
 # Of the server (src/tools/serve): a library of its own and a module, loaded when it is asked for.
 nori_optional_plain(MICROHTTPD microhttpd.h microhttpd libmicrohttpd "there is no `nori serve`")
+nori_optional_plain(SODIUM sodium.h sodium libsodium
+    "`nori sign`, `verify` and `seal` cannot work, nor sealed models be opened")
 
 # The module of the command for mpirun (cli/shrink/ranks_mpi.c): off unless asked for, as packages of it
 # would need MPI.

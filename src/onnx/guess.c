@@ -65,6 +65,7 @@ const char *nori__pb_looks_like(const uint8_t *data, size_t size)
          "\x7f"
          "ELF",
          "this is a program or library"},
+        {0, 8, "noriseal", "this is a sealed model; its key opens it (--seal-key)"},
         {0, 4, "GGUF", "this is a GGUF model, which is another format"},
         {4, 4, "TFL3", "this is a TensorFlow Lite model; convert it to ONNX first"},
         {4, 4, "ORTM", "this is an ONNX Runtime model (.ort); the .onnx it came from is needed"},

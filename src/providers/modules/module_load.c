@@ -25,6 +25,7 @@ static struct {
     {"png", "libpng", NULL},    {"jpeg", "libjpeg-turbo (libturbojpeg)", NULL},
     {"tiff", "libtiff", NULL},  {"webp", "libwebp", NULL},
     {"jpeg2000", "OpenJPEG", NULL}, {"regex", "PCRE2", NULL},
+    {"sodium", "libsodium", NULL},
 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -21,6 +21,7 @@ nori_module(tiff picture_tiff.c TIFF)
 nori_module(webp picture_webp.c WEBP)
 nori_module(jpeg2000 picture_jpeg2000.c OPENJPEG)
 nori_module(regex text_regex.c PCRE2)
+nori_module(sodium secrets_sodium.c SODIUM)
 
 # Where an installed module_load.c looks: relative to bin/, and as configured.
 file(RELATIVE_PATH modules_from_bin ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/nori)

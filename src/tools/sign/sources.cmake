@@ -1,0 +1,5 @@
+nori_sources(
+    load_from.c
+    sealed.c
+    signature.c
+)
