@@ -18,10 +18,15 @@ typedef struct double_kernel {
     int pointers[DOUBLE_PARAMETERS]; /* whether they are */
     void (*run)(void **parameters);  /* one thread */
     int barriers;                    /* whether threads of a block wait for each other */
+    /* Of one that was compiled on its own: told thread, block and size of a block. */
+    void (*place)(const unsigned at[3][3]);
 } double_kernel;
 
 /* NULL: no kernel of that name. */
 const double_kernel *double_find(const char *name);
+/* A kernel whose text is all there is of it, compiled for the host by a compiler of C++ (cuda_made.c);
+ * NULL: it does not compile. The same text is compiled once. */
+const double_kernel *double_make(const char *name, const char *source);
 /* Runs a grid, block after block. NULL, or what a kernel did wrong. */
 const char *double_run(const double_kernel *k, const unsigned grid[3], const unsigned block[3],
                        size_t shared, void **parameters);

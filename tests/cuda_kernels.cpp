@@ -1,48 +1,9 @@
 /* cuda_kernels.cpp: the kernels of the provider cuda, compiled for the host. The words that CUDA C adds are
  * macros and variables; threads of a block that wait for each other are contexts taking turns on one
  * thread. Slow, and only as parallel as a test needs. */
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <ucontext.h>
-#include <utility>
 
-#include "cuda_double.h"
-
-#define __global__
-#define __device__
-#define __shared__ static
-#define ROOM float *room = emulated_room;
-
-struct dim3 {
-    unsigned x, y, z;
-};
-static dim3 threadIdx, blockIdx, blockDim;
-struct float4 {
-    float x, y, z, w;
-};
-struct int4 {
-    int x, y, z, w;
-};
-struct int2 {
-    int x, y;
-};
-static float emulated_room[12 * 1024];
-
-static inline float4 make_float4(float x, float y, float z, float w)
-{
-    return float4{x, y, z, w};
-}
-static inline int min(int a, int b)
-{
-    return a < b ? a : b;
-}
-static inline float __int_as_float(int bits)
-{
-    float v;
-    memcpy(&v, &bits, sizeof(v));
-    return v;
-}
+#include "cuda_host.h"
 
 /* ---- threads of a block ---- */
 
@@ -144,35 +105,10 @@ enum { GPU_POOL(GPU_NUMBER) };
 
 #include "providers/gpu/kernels/move.cl"
 
+#include "providers/gpu/kernels/attention.cl"
+
 /* ---- their table ---- */
 
-template <typename T> struct is_pointer {
-    static const int value = 0;
-};
-template <typename T> struct is_pointer<T *> {
-    static const int value = 1;
-};
-
-template <typename... A, size_t... I>
-static void call_with(void (*f)(A...), void **parameters, std::index_sequence<I...>)
-{
-    f(*static_cast<A *>(parameters[I])...);
-}
-
-template <typename... A> static void call(void (*f)(A...), void **parameters)
-{
-    call_with(f, parameters, std::index_sequence_for<A...>());
-}
-
-template <typename... A>
-static double_kernel describe(const char *name, void (*)(A...), void (*run)(void **), int barriers)
-{
-    return double_kernel{
-        name, int(sizeof...(A)), {sizeof(A)...}, {is_pointer<A>::value...}, run, barriers};
-}
-
-#define KERNEL(name, barriers) \
-    describe(#name, name, [](void **parameters) { call(name, parameters); }, barriers)
 static const double_kernel kernels[] = {
     KERNEL(unary_plain, 0),     KERNEL(binary_same, 0),      KERNEL(binary_broadcast, 0),
     KERNEL(channel_affine, 0),  KERNEL(conv_direct, 0),      KERNEL(conv_pointwise, 0),
@@ -181,6 +117,7 @@ static const double_kernel kernels[] = {
     KERNEL(pool_window, 0),     KERNEL(reduce_lines, 0),     KERNEL(reduce_rows, 1),
     KERNEL(softmax_lines, 0),   KERNEL(softmax_rows, 1),     KERNEL(normalize_rows, 1),
     KERNEL(copy_strided, 0),    KERNEL(take_axis, 0),        KERNEL(blend_axis, 0),
+    KERNEL(attend, 1),
 };
 
 const double_kernel *double_find(const char *name)
@@ -211,6 +148,12 @@ const char *double_run(const double_kernel *k, const unsigned grid[3], const uns
                 }
                 for (unsigned i = 0; i < count; i++) {
                     place(i);
+                    if (k->place) {
+                        const unsigned at[3][3] = {{threadIdx.x, threadIdx.y, threadIdx.z},
+                                                   {blockIdx.x, blockIdx.y, blockIdx.z},
+                                                   {blockDim.x, blockDim.y, blockDim.z}};
+                        k->place(at);
+                    }
                     k->run(parameters);
                 }
             }

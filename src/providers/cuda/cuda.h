@@ -1,12 +1,13 @@
 /* cuda.h: what the files of cuda/ share: the driver of gpu/ for NVIDIA's devices.
  *
  * No header of CUDA is used and nothing is linked: the driver (libcuda.so.1) and the compiler of kernels
- * (libnvrtc.so) are opened when a session asks for the provider, cuBLAS where it is there. What is declared
- * here are the numbers and signatures of their stable C interfaces.
+ * (libnvrtc.so) are opened when a session asks for the provider, cuBLASLt and cuDNN where they are there. What
+ * is declared here are the numbers and signatures of their stable C interfaces.
  *
  * Open finds libraries and device (cuda_provider.c, cuda_options.c, cuda_library.c, cuda_device.c); programs
  * are compiled for the device's architecture or taken from the cache (cuda_program.c); cuda_driver.c has
- * memory and kernels, cuda_launch.c their start, one by one or as a graph recorded before. */
+ * memory and kernels, cuda_launch.c their start, one by one or as a graph recorded before. Products and
+ * convolutions are NVIDIA's libraries' where those are (cuda_libraries.c, cuda_blas.c, cuda_dnn.c). */
 #ifndef NORI_PROVIDERS_CUDA_CUDA_H
 #define NORI_PROVIDERS_CUDA_CUDA_H
 
@@ -21,7 +22,6 @@ typedef struct cuda_function cuda_function;
 typedef struct cuda_graph cuda_graph;
 typedef struct cuda_exec cuda_exec; /* a graph ready to run */
 typedef struct nvrtc_program nvrtc_program;
-typedef struct cublas_handle cublas_handle;
 typedef uint64_t cuda_address; /* CUdeviceptr on 64-bit hosts */
 
 enum {
@@ -39,8 +39,7 @@ enum {
     CUDA_STREAM_NON_BLOCKING = 1,
     CUDA_CAPTURE_THREAD = 1, /* calls of other threads do not disturb a capture */
     CUDA_NO_DEVICE = 100,
-    CUDA_DRIVER_NEEDED = 11040, /* 11.4: cuGraphInstantiateWithFlags */
-    CUBLAS_TF32 = 3
+    CUDA_DRIVER_NEEDED = 11040 /* 11.4: cuGraphInstantiateWithFlags */
 };
 
 /* The calls used: name, result, arguments. Names with _v2 are what programs built since CUDA 4 call. */
@@ -106,14 +105,15 @@ typedef struct cuda_api {
 
 /* ---- one session's provider ---- */
 
+typedef struct cuda_blas cuda_blas; /* cuda_blas.c */
+typedef struct cuda_dnn cuda_dnn;   /* cuda_dnn.c */
+
 typedef struct cuda_self {
     gpu_self gpu; /* first: gpu/ sees no more */
     void *library, *compiler; /* never closed: drivers leave threads and exit handlers behind */
     cuda_api api;
     char path[256], compiler_path[256];
-    char *text; /* options, cut into strings; text_size bytes */
-    size_t text_size;
-    const char *lib, *nvrtc;
+    const char *lib, *nvrtc, *blas_want, *dnn_want; /* options */
     int device_want;
     bool graphs;
 
@@ -126,9 +126,10 @@ typedef struct cuda_self {
     bool integrated;
     void *staging; /* memory of the host that copies pass through, pinned */
     size_t staging_size;
+    cuda_blas *blas; /* NULL: own kernels multiply */
+    cuda_dnn *dnn;   /* NULL: own kernels convolve */
+    char libraries[160]; /* what computes products and convolutions, in words */
     nori_device described;
-
-    cuda_module *modules[GPU_SOURCES];
 } cuda_self;
 
 /* cuda_library.c */
@@ -142,6 +143,31 @@ nori_status nori__cuda_options(cuda_self *self, const nori_provider_open *how, n
 nori_status nori__cuda_find_device(cuda_self *self, nori_error *err);
 /* cuda_program.c: builds what is not yet there; errors begin the compiler's log. */
 nori_status nori__cuda_program(gpu_self *self, gpu_source which, nori_error *err);
+
+/* cuda_library.c: the first of names that opens, or want when that is given; its path. tried: what each
+ * says. And a symbol of it, as *to; false: it lacks it. */
+void *nori__cuda_open_first(const char *want, const char *const *names, size_t count, char path[256],
+                            char *tried, size_t size);
+bool nori__cuda_symbol(void *library, const char *name, void *to);
+
+/* cuda_libraries.c: cuBLASLt and cuDNN where they are; a library that was asked for and cannot be had is
+ * an error. Called with the context current. */
+nori_status nori__cuda_find_libraries(cuda_self *self, nori_error *err);
+void nori__cuda_drop_libraries(cuda_self *self);
+/* A product or convolution that one of them does. */
+typedef struct cuda_call cuda_call;
+struct cuda_call {
+    nori_status (*run)(cuda_self *self, const cuda_call *call, nori_error *err);
+    void (*drop)(cuda_self *self, cuda_call *call);
+};
+/* cuda_blas.c, cuda_dnn.c: text says what was found, or why there is none. */
+nori_status nori__cuda_blas_open(cuda_self *self, char *text, size_t size, nori_error *err);
+void nori__cuda_blas_close(cuda_self *self);
+void *nori__cuda_product(gpu_self *self, const gpu_product *p, nori_error *err);
+nori_status nori__cuda_dnn_open(cuda_self *self, char *text, size_t size, nori_error *err);
+void nori__cuda_dnn_close(cuda_self *self);
+void *nori__cuda_convolution(gpu_self *self, const gpu_convolution *c, nori_error *err);
+void nori__cuda_drop_call(gpu_self *self, void *call);
 
 /* cuda_driver.c */
 extern const gpu_driver nori__cuda_driver;

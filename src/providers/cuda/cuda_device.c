@@ -81,6 +81,7 @@ static nori_status look_closer(cuda_self *self, nori_error *err)
                           gpu->device_name, self->arch / 10, self->arch % 10, gpu->group_size);
     }
     gpu->tiles = true;
+    gpu->chains = gpu->chains || !gpu->chains_set;
     gpu->speed = guess_speed(attribute(self, CUDA_PROCESSORS), attribute(self, CUDA_CLOCK_KHZ));
     self->described = (nori_device){.size = sizeof(self->described),
                                     .name = gpu->device_name,
@@ -106,6 +107,9 @@ nori_status nori__cuda_find_device(cuda_self *self, nori_error *err)
     if (status == NORI_OK) {
         self->gpu.zero = nori__gpu_floats(&self->gpu, &zero, 1, err);
         status = self->gpu.zero ? NORI_OK : NORI_ERROR_UNAVAILABLE;
+    }
+    if (status == NORI_OK) {
+        status = nori__cuda_find_libraries(self, err);
     }
     nori__gpu_leave(&self->gpu);
     return status;

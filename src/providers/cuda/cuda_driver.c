@@ -77,7 +77,9 @@ static gpu_kernel *kernel(gpu_self *user, gpu_source source, const char *name, n
     }
     snprintf(what, sizeof(what), "cuModuleGetFunction of %s", name);
     if (nori__cuda_check(self,
-                         self->api.cuModuleGetFunction(&k->function, self->modules[source], name), what,
+                         self->api.cuModuleGetFunction(&k->function,
+                                                       nori__gpu_program(user, source)->built, name),
+                         what,
                          NORI_ERROR_INTERNAL, err) != NORI_OK) {
         nori__release(&nori__malloc, k, sizeof(*k));
         return NULL;
@@ -176,6 +178,9 @@ const gpu_driver nori__cuda_driver = {
     .drop_kernel = drop_kernel,
     .map = map,
     .unmap = unmap,
+    .product = nori__cuda_product,
+    .convolution = nori__cuda_convolution,
+    .drop_call = nori__cuda_drop_call,
     .enqueue = nori__cuda_enqueue,
     .finish = finish,
     .forget = nori__cuda_forget,

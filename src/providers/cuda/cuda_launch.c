@@ -7,6 +7,10 @@
 static nori_status launch(cuda_self *self, const gpu_launch *l, nori_error *err)
 {
     gpu_kernel *k = l->kernel;
+    if (l->call) {
+        const cuda_call *call = l->call;
+        return call->run(self, call, err);
+    }
     void *parameters[CUDA_ARGUMENTS + 1];
     size_t grid[3], count = 0;
     int32_t first = 0;

@@ -21,9 +21,8 @@ nori_status nori__cuda_check(const cuda_self *self, int code, const char *what, 
                       self->gpu.device_name[0] ? " on " : "", self->gpu.device_name);
 }
 
-/* The first of names that opens, or want when that is given. tried: what each says. */
-static void *open_first(const char *want, const char *const *names, size_t count, char path[256],
-                        char *tried, size_t size)
+void *nori__cuda_open_first(const char *want, const char *const *names, size_t count, char path[256],
+                            char *tried, size_t size)
 {
     void *library = NULL;
     size_t used = 0;
@@ -39,27 +38,30 @@ static void *open_first(const char *want, const char *const *names, size_t count
     return library;
 }
 
+bool nori__cuda_symbol(void *library, const char *name, void *to)
+{
+    nori_error why = {0};
+    void *symbol = nori__library_symbol(library, name, &why);
+    memcpy(to, &symbol, sizeof(symbol)); /* C casts no data to code */
+    return symbol != NULL;
+}
+
 static nori_status lacks(const char *path, const char *symbol, const char *since, nori_error *err)
 {
     return nori__fail(err, NORI_ERROR_UNAVAILABLE, "library %s lacks symbol %s, which %s has", path,
                       symbol, since);
 }
 
-#define TAKE(library, path, name, since)                                       \
-    {                                                                          \
-        nori_error why = {0};                                                  \
-        void *symbol = nori__library_symbol(library, #name, &why);             \
-        if (!symbol) {                                                         \
-            return lacks(path, #name, since, err);                             \
-        }                                                                      \
-        memcpy(&self->api.name, &symbol, sizeof(symbol)); /* C casts no data to code */ \
+#define TAKE(library, path, name, since)                          \
+    if (!nori__cuda_symbol(library, #name, &self->api.name)) {    \
+        return lacks(path, #name, since, err);                    \
     }
 
 static nori_status load_driver(cuda_self *self, nori_error *err)
 {
     char tried[1024] = "";
-    self->library = open_first(self->lib, driver_names, NORI__COUNT(driver_names), self->path, tried,
-                               sizeof(tried));
+    self->library = nori__cuda_open_first(self->lib, driver_names, NORI__COUNT(driver_names), self->path,
+                                          tried, sizeof(tried));
     if (!self->library) {
         nori__fail(err, NORI_ERROR_UNAVAILABLE, "NVIDIA's driver is not here: %s", tried);
         nori__hint(err, "libcuda.so.1 comes with the driver of the card, not with the CUDA toolkit; "
@@ -75,8 +77,8 @@ static nori_status load_driver(cuda_self *self, nori_error *err)
 static nori_status load_compiler(cuda_self *self, nori_error *err)
 {
     char tried[1024] = "";
-    self->compiler = open_first(self->nvrtc, compiler_names, NORI__COUNT(compiler_names),
-                                self->compiler_path, tried, sizeof(tried));
+    self->compiler = nori__cuda_open_first(self->nvrtc, compiler_names, NORI__COUNT(compiler_names),
+                                           self->compiler_path, tried, sizeof(tried));
     if (!self->compiler) {
         nori__fail(err, NORI_ERROR_UNAVAILABLE, "NVRTC, which compiles kernels, is not here: %s", tried);
         nori__hint(err, "it is in the CUDA toolkit (11.2 or newer), Debian's libnvrtc11.2, or pip's "

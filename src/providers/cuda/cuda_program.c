@@ -7,7 +7,7 @@
 
 #define MOST_ARCHS 64
 
-static nori_status source_of(const cuda_self *self, gpu_source which, nori__text *t, nori_error *err)
+static nori_status source_of(cuda_self *self, gpu_source which, nori__text *t, nori_error *err)
 {
     nori__text_add(t, (const char *)cuda_kernels_prelude, sizeof(cuda_kernels_prelude));
     NORI__TRY(nori__gpu_source(&self->gpu, which, t, err));
@@ -147,7 +147,8 @@ nori_status nori__cuda_program(gpu_self *user, gpu_source which, nori_error *err
     char device[64], made_for[256];
     taking t = {self, NULL};
     nori__text source;
-    if (self->modules[which]) {
+    gpu_program *made = nori__gpu_program(user, which);
+    if (made->built) {
         return NORI_OK;
     }
     snprintf(device, sizeof(device), "sm_%d", self->arch); /* code fits every device of it */
@@ -157,11 +158,11 @@ nori_status nori__cuda_program(gpu_self *user, gpu_source which, nori_error *err
     nori_status status = source_of(self, which, &source, err);
     if (status == NORI_OK) {
         const gpu_kept kept = {
-            nori__gpu_source_name(which), device, made_for, {source.data, source.size}};
+            made->name, device, made_for, {source.data, source.size}};
         if (!nori__gpu_cached(user, &kept, take, &t)) {
             status = from_source(self, &kept, &t, err);
         }
-        self->modules[which] = t.module;
+        made->built = t.module;
     }
     nori__text_free(&source);
     return status;

@@ -9,11 +9,13 @@ static void cuda_close(void *user)
     const cuda_api *api = &self->api;
     bool entered = self->retained && nori__gpu_enter(&self->gpu, NULL) == NORI_OK;
     if (entered) {
-        for (int i = 0; i < GPU_SOURCES; i++) {
-            if (self->modules[i]) {
-                api->cuModuleUnload(self->modules[i]);
+        for (gpu_source i = 0; i < nori__gpu_program_count(&self->gpu); i++) {
+            gpu_program *p = nori__gpu_program(&self->gpu, i);
+            if (p->built) {
+                api->cuModuleUnload(p->built);
             }
         }
+        nori__cuda_drop_libraries(self);
         nori__gpu_release(&self->gpu, self->gpu.zero);
         if (self->staging) {
             api->cuMemFreeHost(self->staging);
@@ -27,7 +29,6 @@ static void cuda_close(void *user)
         api->cuDevicePrimaryCtxRelease_v2(self->device);
     }
     nori__gpu_end(&self->gpu);
-    nori__release(&nori__malloc, self->text, self->text_size);
     nori__release(&nori__malloc, self, sizeof(*self));
 }
 
@@ -63,10 +64,10 @@ static nori_status cuda_describe(void *user, nori_provider_info *info, nori_erro
 {
     cuda_self *self = user;
     (void)err;
-    snprintf(info->engine, sizeof(info->engine), "%.100s, compute capability %d.%d, driver for CUDA %d.%d, "
-             "NVRTC %d.%d", self->gpu.device_name, self->arch / 10, self->arch % 10,
+    snprintf(info->engine, sizeof(info->engine), "%.60s, compute capability %d.%d, driver for CUDA %d.%d, "
+             "NVRTC %d.%d, %.120s", self->gpu.device_name, self->arch / 10, self->arch % 10,
              self->driver_version / 1000, self->driver_version % 1000 / 10, self->compiler_version[0],
-             self->compiler_version[1]);
+             self->compiler_version[1], self->libraries);
     info->devices = &self->described;
     info->device_count = 1;
     if (self->gpu.free_cost) {
@@ -81,7 +82,7 @@ static nori_status cuda_describe(void *user, nori_provider_info *info, nori_erro
 const nori_provider nori__cuda_provider = {
     .size = sizeof(nori_provider),
     .name = "cuda",
-    .description = "NVIDIA's devices by the driver and NVRTC: fp32, recorded graphs",
+    .description = "NVIDIA's devices by driver and NVRTC, cuBLASLt and cuDNN where they are: fp32, recorded graphs",
     .open = cuda_open,
     .close = cuda_close,
     .describe = cuda_describe,

@@ -1,8 +1,11 @@
 if(NORI_WITH_CUDA)
     nori_sources(
+        cuda_blas.c
         cuda_device.c
+        cuda_dnn.c
         cuda_driver.c
         cuda_launch.c
+        cuda_libraries.c
         cuda_library.c
         cuda_options.c
         cuda_program.c

@@ -27,11 +27,19 @@ typedef enum gpu_reduce { GPU_REDUCE(GPU_NUMBER) REDUCE_COUNT } gpu_reduce;
 typedef enum gpu_pool { GPU_POOL(GPU_NUMBER) POOL_COUNT } gpu_pool;
 #undef GPU_NUMBER
 
-/* Programs: kernels/<name>.cl, each behind kernels/common.cl. */
-#define GPU_PROGRAMS(X) X(elementwise) X(conv) X(gemm) X(pool) X(rows) X(move)
+/* Programs: kernels/<name>.cl, each behind kernels/common.cl; from GPU_SOURCES on those that were made
+ * for a part (gpu_source.c). */
+#define GPU_PROGRAMS(X) X(elementwise) X(conv) X(gemm) X(pool) X(rows) X(move) X(attention)
 #define GPU_NUMBER(name) GPU_IN_##name,
-typedef enum gpu_source { GPU_PROGRAMS(GPU_NUMBER) GPU_SOURCES } gpu_source;
+enum { GPU_PROGRAMS(GPU_NUMBER) GPU_SOURCES };
 #undef GPU_NUMBER
+typedef int gpu_source;
+
+typedef struct gpu_program {
+    char name[40];
+    nori__text body; /* of one that was made */
+    void *built;     /* the driver's own; NULL: not yet */
+} gpu_program;
 
 /* ---- one session's provider, and its driver ---- */
 
@@ -41,6 +49,22 @@ typedef struct gpu_self gpu_self;
 typedef struct gpu_layout gpu_layout;
 typedef struct gpu_launch gpu_launch;
 
+/* count products of m rows by n columns, k summed; strides in elements, each from its product's begin. */
+typedef struct gpu_product {
+    int64_t m, n, k, count;
+    gpu_mem *a, *b, *y, *bias; /* bias: one number a column, or NULL */
+    int64_t a_row, a_k, b_k, b_column, by_a, by_b;
+    float alpha;
+    bool relu; /* behind it */
+} gpu_product;
+
+/* A convolution of two dimensions without bias: groups * out filters of [in][kh][kw], groups apart. */
+typedef struct gpu_convolution {
+    int64_t batch, groups, in, out;
+    int64_t size[2], made[2], kernel[2], stride[2], dilation[2], pad[2]; /* pads are the same at the end */
+    gpu_mem *x, *w, *y;
+} gpu_convolution;
+
 typedef struct gpu_driver {
     const char *name, *title; /* "opencl", "OpenCL" */
     /* Around every use of the device by a thread. May be NULL. */
@@ -49,7 +73,7 @@ typedef struct gpu_driver {
     /* bytes > 0; content: constant, or NULL: written and read by runs. */
     gpu_mem *(*make)(gpu_self *self, size_t bytes, const void *content, nori_error *err);
     void (*release)(gpu_self *self, gpu_mem *mem);
-    /* Builds a program that is not yet there; errors begin the build log. */
+    /* Builds a program that is not yet there (nori__gpu_program); errors begin the build log. */
     nori_status (*program)(gpu_self *self, gpu_source which, nori_error *err);
     gpu_kernel *(*kernel)(gpu_self *self, gpu_source source, const char *name, nori_error *err);
     nori_status (*argument)(gpu_self *self, gpu_kernel *kernel, uint32_t at, size_t size,
@@ -60,6 +84,10 @@ typedef struct gpu_driver {
     void *(*map)(gpu_self *self, gpu_mem *mem, bool write, size_t bytes, nori_error *err);
     nori_status (*unmap)(gpu_self *self, gpu_mem *mem, void *at, bool write, size_t bytes,
                          nori_error *err);
+    /* A library of the device's maker does it, or NULL: own kernels do, or err is set. May be NULL. */
+    void *(*product)(gpu_self *self, const gpu_product *p, nori_error *err);
+    void *(*convolution)(gpu_self *self, const gpu_convolution *c, nori_error *err);
+    void (*drop_call)(gpu_self *self, void *call); /* what these two gave */
     /* Starts a layout's launches, in order. */
     nori_status (*enqueue)(gpu_self *self, gpu_layout *layout, nori_error *err);
     void (*finish)(gpu_self *self);                       /* waits until nothing is left running */
@@ -71,9 +99,13 @@ struct gpu_self {
     const gpu_driver *driver;
     bool half;      /* activations and weights are stored as float16 */
     bool free_cost; /* costs=none */
-    bool costs_set;
+    bool costs_set, chains_set;
     bool tiles;     /* kernels whose groups share tiles of products are worth it */
+    bool products, convolutions; /* the driver has a library for them */
+    bool chains;                 /* functions one behind the other become one kernel, made for them */
     const char *cache_dir; /* NULL: none */
+    char *text;            /* options, cut into strings; text_size bytes */
+    size_t text_size;
     void (*report)(void *user, const nori_progress *progress);
     void *report_user;
     bool telling; /* while a part is compiled: report may be called */
@@ -84,6 +116,8 @@ struct gpu_self {
     size_t group_size, item_sizes[3];
     double speed; /* times one core of nori's own, an order of magnitude */
     gpu_mem *zero; /* one float 0: where a kernel wants a bias and there is none */
+    gpu_program programs[GPU_SOURCES];
+    nori__vec made; /* gpu_program *: from GPU_SOURCES on */
     /* One queue and one set of buffers a part: whoever runs or lays out holds this. */
     pthread_mutex_t lock;
 };
@@ -95,10 +129,26 @@ void nori__gpu_leave(gpu_self *self);
 void nori__gpu_begin(gpu_self *self, const gpu_driver *driver, const nori_provider_open *how);
 void nori__gpu_end(gpu_self *self);
 
+/* gpu_options.c: key=value, comma-separated; costs= is taken there, the rest by take. Values live as long
+ * as self. */
+typedef nori_status (*gpu_take_option)(gpu_self *self, const char *key, const char *value,
+                                       nori_error *err);
+nori_status nori__gpu_options(gpu_self *self, const nori_provider_open *how, gpu_take_option take,
+                              nori_error *err);
+nori_status nori__gpu_bad_value(const gpu_self *self, const char *key, const char *value,
+                                const char *expected, nori_error *err);
+
 /* gpu_source.c: a program's text, numbers defined in front; its name; the first lines of what a
  * compiler says, on one line. */
-nori_status nori__gpu_source(const gpu_self *self, gpu_source which, nori__text *t, nori_error *err);
-const char *nori__gpu_source_name(gpu_source which);
+nori_status nori__gpu_source(gpu_self *self, gpu_source which, nori__text *t, nori_error *err);
+void nori__gpu_name_programs(gpu_self *self);
+gpu_program *nori__gpu_program(gpu_self *self, gpu_source which);
+/* Programs that are there, built or not: which counts from 0 to below it. */
+gpu_source nori__gpu_program_count(const gpu_self *self);
+/* A program of this body, behind the common text and functions of numbers: the same for the same body.
+ * Built when it comes back. */
+nori_status nori__gpu_make_program(gpu_self *self, const char *kind, nori__str body, gpu_source *which,
+                                   nori_error *err);
 void nori__gpu_first_lines(const char *log, char *out, size_t size);
 
 /* gpu_cache.c: compiled programs kept in the session's cache folder. made_for is what a file is good
@@ -138,6 +188,8 @@ typedef struct gpu_node {
     const nori__node *node;
     const gpu_op *op;
     uint32_t *in, *out; /* numbers of values; UINT32_MAX: absent. out[0] is behind what was fused */
+    uint32_t n_in, n_out; /* out lies behind in */
+    void *more;         /* of operators that stand for several nodes: their own */
     gpu_then then;
     gpu_mem *packed[3]; /* weights in the kernels' order, made once */
     int form;           /* of the packed weights: the operator's own numbers */
@@ -194,6 +246,8 @@ static inline bool nori__gpu_has(const nori__node *node, uint32_t i)
 }
 /* Whether the input is absent or constant. */
 bool nori__gpu_fixed(const gpu_ask *ask, uint32_t i, const char *name);
+/* The number of a node's function of two numbers; -1: it is none (op_binary.c). */
+int nori__gpu_binary_kind(const nori__node *node);
 /* A node's function of one number, when it is one (op_unary.c). */
 bool nori__gpu_then(const nori__node *node, gpu_then *then);
 /* Elements of a constant as float, count of them in fresh memory; NULL: out of memory. */
@@ -255,6 +309,8 @@ void nori__gpu_items(gpu_lower *l, int64_t x, int64_t y, int64_t z);
 void nori__gpu_rows(gpu_lower *l, int64_t rows, int64_t n);
 /* Whether the device has kernels whose groups share tiles. */
 bool nori__gpu_tiles(const gpu_lower *l);
+/* By the driver's library. False: it has none, or not for this. */
+bool nori__gpu_by_library(gpu_lower *l, const gpu_product *p, const gpu_convolution *c);
 /* Groups along each axis, of a fixed number of work-items in a line. */
 void nori__gpu_groups(gpu_lower *l, int64_t x, int64_t y, int64_t z, size_t items);
 
@@ -265,6 +321,8 @@ typedef struct gpu_copy {
     int64_t start_x, start_y;
 } gpu_copy;
 void nori__gpu_copy(gpu_lower *l, gpu_mem *x, gpu_mem *y, const gpu_copy *c); /* op_move.c */
+/* Strides with which s goes along the 8 last axes of a result; 0: repeated. */
+void nori__gpu_spread(const gpu_shape *s, int64_t by[8]);
 void nori__gpu_strides(const gpu_shape *s, int64_t *strides);
 int64_t nori__gpu_product(const int64_t *dims, int from, int to);
 
@@ -280,6 +338,7 @@ typedef struct gpu_feed {
 
 struct gpu_launch {
     gpu_kernel *kernel;
+    void *call; /* in place of a kernel: what the driver's product or convolution gave */
     size_t global[3], local[3];
 };
 
@@ -310,6 +369,18 @@ nori_status nori__gpu_run(void *self, void *compiled, nori_call *call);
 /* The tables of op_*.c, each ending in a row without a name. */
 extern const gpu_op nori__gpu_unary_ops[], nori__gpu_binary_ops[], nori__gpu_conv_ops[],
     nori__gpu_gemm_ops[], nori__gpu_pool_ops[], nori__gpu_row_ops[], nori__gpu_norm_ops[],
-    nori__gpu_move_ops[], nori__gpu_resize_ops[];
+    nori__gpu_move_ops[], nori__gpu_resize_ops[], nori__gpu_attention_ops[];
+
+/* Operators that stand for several nodes. Each looks for its own, beginning or ending at a node of the
+ * part, and gives what it found as a node; taken marks nodes that are spoken for already. */
+bool nori__gpu_find_attention(const gpu_self *self, gpu_part *p, uint32_t softmax, bool *taken,
+                              gpu_node *found);
+bool nori__gpu_find_chain(const gpu_self *self, gpu_part *p, uint32_t first, bool *taken,
+                          gpu_node *found);
+/* gpu_part.c: the one node of the part that reads a value nobody else sees, from a position on, and as
+ * which input; UINT32_MAX: there is none. */
+uint32_t nori__gpu_only_reader(const nori_part *part, uint32_t from, uint32_t value, uint32_t *input);
+/* The node of the part that makes a value, or UINT32_MAX. */
+uint32_t nori__gpu_maker(const nori_part *part, uint32_t value);
 
 #endif

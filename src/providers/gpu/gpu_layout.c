@@ -1,31 +1,6 @@
 /* gpu_layout.c: a part for concrete shapes: a buffer for every value, shared by those that do not
  * live at the same time, and the list of kernels with their arguments set. A run only enqueues. */
-#include "providers/gpu/gpu.h"
-
-/* A buffer while laying out. */
-typedef struct buffer {
-    gpu_mem *mem;
-    size_t bytes;
-    uint32_t users; /* values that are seen in it; 0: free for others */
-    bool fixed;     /* a constant's: never free */
-} buffer;
-
-struct gpu_lower {
-    gpu_self *self;
-    gpu_part *p;
-    gpu_layout *layout;
-    nori__arena arena;   /* until the layout is made */
-    const nori_tensor *const *fed; /* by input of the part */
-    gpu_shape *shapes;   /* by value */
-    buffer **at;         /* by value */
-    nori__vec buffers;
-    buffer *scratch[NORI_MAX_RANK];  /* of the node at hand */
-    uint32_t n_scratch;
-    gpu_kernel *kernel;  /* being set up */
-    uint32_t argument, local_at;
-    bool bad;
-    nori_error *err;
-};
+#include "providers/gpu/gpu_lower.h"
 
 nori_error *nori__gpu_error(gpu_lower *l)
 {
@@ -51,7 +26,7 @@ void nori__gpu_fail(gpu_lower *l, nori_status status)
     }
 }
 
-static void no_memory(gpu_lower *l)
+void nori__gpu_no_memory(gpu_lower *l)
 {
     nori__no_memory(l->err);
     nori__gpu_fail(l, NORI_ERROR_MEMORY);
@@ -66,7 +41,7 @@ static gpu_mem *keep(gpu_lower *l, gpu_mem *mem)
     }
     if (!nori__vec_push(&l->layout->mems, mem)) {
         nori__gpu_release(l->self, mem);
-        no_memory(l);
+        nori__gpu_no_memory(l);
         return NULL;
     }
     return mem;
@@ -74,16 +49,16 @@ static gpu_mem *keep(gpu_lower *l, gpu_mem *mem)
 
 /* ---- buffers ---- */
 
-static buffer *take_buffer(gpu_lower *l, int64_t count)
+static gpu_held *take_buffer(gpu_lower *l, int64_t count)
 {
     size_t bytes = 0;
-    buffer *best = NULL;
+    gpu_held *best = NULL;
     if (!nori__mul_size((size_t)count, l->self->half ? 2 : 4, &bytes)) {
-        no_memory(l);
+        nori__gpu_no_memory(l);
         return NULL;
     }
     for (size_t i = 0; i < l->buffers.count; i++) {
-        buffer *b = l->buffers.items[i];
+        gpu_held *b = l->buffers.items[i];
         if (b->users == 0 && b->bytes >= bytes && (!best || b->bytes < best->bytes)) {
             best = b;
         }
@@ -92,23 +67,23 @@ static buffer *take_buffer(gpu_lower *l, int64_t count)
         best = nori__arena_alloc(&l->arena, sizeof(*best));
         gpu_mem *mem = best ? keep(l, nori__gpu_buffer(l->self, bytes, l->err)) : NULL;
         if (!mem || !nori__vec_push(&l->buffers, best)) {
-            no_memory(l);
+            nori__gpu_no_memory(l);
             return NULL;
         }
-        *best = (buffer){.mem = mem, .bytes = bytes};
+        *best = (gpu_held){.mem = mem, .bytes = bytes};
     }
     best->users = 1;
     return best;
 }
 
-static void leave_buffer(buffer *b)
+static void leave_buffer(gpu_held *b)
 {
     if (b && !b->fixed && b->users > 0) {
         b->users--;
     }
 }
 
-static buffer *constant_buffer(gpu_lower *l, uint32_t v, const nori_tensor *t)
+static gpu_held *constant_buffer(gpu_lower *l, uint32_t v, const nori_tensor *t)
 {
     gpu_mem **mem = &l->p->constants[v];
     if (!*mem) {
@@ -118,16 +93,16 @@ static buffer *constant_buffer(gpu_lower *l, uint32_t v, const nori_tensor *t)
             nori__gpu_give_floats(floats, (size_t)t->count);
         }
     }
-    buffer *b = *mem ? nori__arena_alloc(&l->arena, sizeof(*b)) : NULL;
+    gpu_held *b = *mem ? nori__arena_alloc(&l->arena, sizeof(*b)) : NULL;
     if (!b) {
-        no_memory(l);
+        nori__gpu_no_memory(l);
         return NULL;
     }
-    *b = (buffer){.mem = *mem, .fixed = true};
+    *b = (gpu_held){.mem = *mem, .fixed = true};
     return b;
 }
 
-static buffer *buffer_of(gpu_lower *l, uint32_t v)
+static gpu_held *buffer_of(gpu_lower *l, uint32_t v)
 {
     const nori_tensor *t = v != UINT32_MAX ? nori__value_const(l->p->part->values[v]) : NULL;
     if (l->bad || v == UINT32_MAX) {
@@ -145,7 +120,7 @@ static buffer *buffer_of(gpu_lower *l, uint32_t v)
 
 gpu_mem *nori__gpu_in(gpu_lower *l, const gpu_node *n, uint32_t i)
 {
-    buffer *b = buffer_of(l, n->in[i]);
+    gpu_held *b = buffer_of(l, n->in[i]);
     return b ? b->mem : NULL;
 }
 
@@ -161,7 +136,7 @@ gpu_mem *nori__gpu_out(gpu_lower *l, const gpu_node *n, uint32_t i)
 
 void nori__gpu_alias(gpu_lower *l, const gpu_node *n)
 {
-    buffer *b = buffer_of(l, n->in[0]);
+    gpu_held *b = buffer_of(l, n->in[0]);
     if (b) {
         b->users++;
         l->at[n->out[0]] = b;
@@ -174,7 +149,7 @@ gpu_mem *nori__gpu_scratch(gpu_lower *l, int64_t count)
         nori__gpu_fail(l, NORI_ERROR_INTERNAL);
         return NULL;
     }
-    buffer *b = take_buffer(l, count);
+    gpu_held *b = take_buffer(l, count);
     if (b) {
         l->scratch[l->n_scratch++] = b;
     }
@@ -200,7 +175,7 @@ void *nori__gpu_host_room(gpu_lower *l, size_t count, size_t size)
 {
     void *room = l->bad ? NULL : nori__arena_array(&l->arena, count + 1, size);
     if (!room && !l->bad) {
-        no_memory(l);
+        nori__gpu_no_memory(l);
     }
     return room;
 }
@@ -268,178 +243,11 @@ gpu_mem *nori__gpu_indices(gpu_lower *l, const gpu_node *n, uint32_t i, int64_t 
         keep(l, nori__gpu_buffer(l->self, (size_t)count * sizeof(int32_t), l->err));
     gpu_feed *feed = nori__arena_alloc(&l->layout->arena, sizeof(*feed));
     if (!mem || !feed || !nori__vec_push(&l->layout->feeds, feed)) {
-        no_memory(l);
+        nori__gpu_no_memory(l);
         return NULL;
     }
     *feed = (gpu_feed){input_number(l->p->part, v), mem, size, n->node};
     return mem;
-}
-
-/* ---- kernels ---- */
-
-static void argument(gpu_lower *l, size_t size, const void *v)
-{
-    if (!l->bad && l->self->driver->argument(l->self, l->kernel, l->argument, size, v, l->err) !=
-                       NORI_OK) {
-        nori__gpu_fail(l, NORI_ERROR_INTERNAL);
-    }
-    l->argument++;
-}
-
-void nori__gpu_kernel(gpu_lower *l, gpu_source source, const char *name)
-{
-    if (l->bad) {
-        return;
-    }
-    l->argument = 0;
-    l->local_at = UINT32_MAX;
-    if (l->self->driver->program(l->self, source, l->err) != NORI_OK) {
-        nori__gpu_fail(l, NORI_ERROR_UNAVAILABLE);
-        return;
-    }
-    l->kernel = l->self->driver->kernel(l->self, source, name, l->err);
-    if (!l->kernel) {
-        nori__gpu_fail(l, NORI_ERROR_INTERNAL);
-    }
-}
-
-void nori__gpu_mem(gpu_lower *l, gpu_mem *mem)
-{
-    argument(l, sizeof(mem), &mem);
-}
-
-void nori__gpu_int(gpu_lower *l, int64_t v)
-{
-    int32_t narrow = (int32_t)v;
-    argument(l, sizeof(narrow), &narrow);
-}
-
-void nori__gpu_float(gpu_lower *l, float v)
-{
-    argument(l, sizeof(v), &v);
-}
-
-void nori__gpu_int2(gpu_lower *l, int64_t a, int64_t b)
-{
-    argument(l, 8, (const int32_t[]){(int32_t)a, (int32_t)b});
-}
-
-void nori__gpu_int4(gpu_lower *l, int64_t a, int64_t b, int64_t c, int64_t d)
-{
-    argument(l, 16, (const int32_t[]){(int32_t)a, (int32_t)b, (int32_t)c, (int32_t)d});
-}
-
-void nori__gpu_int8(gpu_lower *l, const int64_t v[8])
-{
-    int32_t narrow[8];
-    for (int i = 0; i < 8; i++) {
-        narrow[i] = (int32_t)v[i];
-    }
-    argument(l, sizeof(narrow), narrow);
-}
-
-void nori__gpu_local(gpu_lower *l)
-{
-    l->local_at = l->argument++;
-}
-
-/* The most work-items of one group that this kernel takes on this device. */
-static size_t group_limit(gpu_lower *l)
-{
-    size_t most = l->self->driver->group_limit(l->self, l->kernel);
-    most = most ? most : 1;
-    return most < l->self->group_size ? most : l->self->group_size;
-}
-
-static size_t power_below(size_t want, size_t limit)
-{
-    size_t n = 1;
-    while (n < want && n * 2 <= limit) {
-        n *= 2;
-    }
-    return n;
-}
-
-static void drop_kernel(gpu_lower *l)
-{
-    if (l->kernel) {
-        l->self->driver->drop_kernel(l->self, l->kernel);
-        l->kernel = NULL;
-    }
-}
-
-static void launch(gpu_lower *l, const size_t global[3], const size_t local[3])
-{
-    gpu_launch *launch = nori__arena_alloc(&l->layout->arena, sizeof(*launch));
-    if (!launch || !nori__vec_push(&l->layout->launches, launch)) {
-        no_memory(l);
-        drop_kernel(l);
-        return;
-    }
-    launch->kernel = l->kernel;
-    l->kernel = NULL;
-    for (int d = 0; d < 3; d++) {
-        launch->local[d] = local[d];
-        launch->global[d] = (global[d] + local[d] - 1) / local[d] * local[d];
-    }
-}
-
-/* Drivers for CPUs compile a kernel again for every group size, so they get one; GPUs get groups
- * that fit what there is to do. */
-void nori__gpu_items(gpu_lower *l, int64_t x, int64_t y, int64_t z)
-{
-    if (l->bad || x <= 0 || y <= 0 || z <= 0) { /* nothing to do for an empty tensor */
-        drop_kernel(l);
-        return;
-    }
-    const gpu_self *self = l->self;
-    size_t limit = group_limit(l), most = limit < 64 ? limit : 64, local[3] = {1, 1, 1};
-    bool line = y == 1 && z == 1;
-    size_t width = line ? 64 : self->is_cpu ? 8 : (size_t)x < 16 ? (size_t)x : 16;
-    local[0] = power_below(width, most < self->item_sizes[0] ? most : self->item_sizes[0]);
-    if (!line && !self->is_cpu) {
-        size_t rest = most / local[0];
-        local[1] = power_below((size_t)y, rest < self->item_sizes[1] ? rest : self->item_sizes[1]);
-    }
-    launch(l, (const size_t[]){(size_t)x, (size_t)y, (size_t)z}, local);
-}
-
-void nori__gpu_rows(gpu_lower *l, int64_t rows, int64_t n)
-{
-    if (l->bad || rows <= 0) {
-        drop_kernel(l);
-        return;
-    }
-    size_t limit = group_limit(l), room = (size_t)(l->self->local_memory / sizeof(float));
-    limit = limit < room || room == 0 ? limit : room;
-    limit = limit < l->self->item_sizes[0] ? limit : l->self->item_sizes[0];
-    size_t want = l->self->is_cpu || n < 64 ? 64 : n < 1024 ? (size_t)n / 4 : 256;
-    size_t items = power_below(want, limit);
-    uint32_t at = l->local_at;
-    if (at != UINT32_MAX) {
-        l->argument = at;
-        argument(l, items * sizeof(float), NULL);
-    }
-    if (l->bad) {
-        drop_kernel(l);
-        return;
-    }
-    launch(l, (const size_t[]){(size_t)rows * items, 1, 1}, (const size_t[]){items, 1, 1});
-}
-
-void nori__gpu_groups(gpu_lower *l, int64_t x, int64_t y, int64_t z, size_t items)
-{
-    if (l->bad || x <= 0 || y <= 0 || z <= 0) {
-        drop_kernel(l);
-        return;
-    }
-    launch(l, (const size_t[]){(size_t)x * items, (size_t)y, (size_t)z},
-           (const size_t[]){items, 1, 1});
-}
-
-bool nori__gpu_tiles(const gpu_lower *l)
-{
-    return l->self->tiles;
 }
 
 /* ---- the whole ---- */
@@ -483,7 +291,7 @@ static nori_status infer(gpu_lower *l)
 
 static nori_status check_shapes(gpu_lower *l, const gpu_node *n)
 {
-    for (uint32_t i = 0; i < n->node->input_count + n->node->output_count; i++) {
+    for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
         if (n->in[i] != UINT32_MAX && l->shapes[n->in[i]].rank < 0) {
             return nori__fail(l->err, NORI_ERROR_DATA,
                               "%s: the shape of %s cannot be told from what the inputs hold",
@@ -503,9 +311,9 @@ static void place_inputs(gpu_lower *l)
         }
         if (l->fed[i] && part->in[i]->type.elem == NORI_FLOAT) {
             gpu_feed *feed = nori__arena_alloc(&l->layout->arena, sizeof(*feed));
-            buffer *b = take_buffer(l, l->shapes[v].count);
+            gpu_held *b = take_buffer(l, l->shapes[v].count);
             if (!feed || !b || !nori__vec_push(&l->layout->feeds, feed)) {
-                no_memory(l);
+                nori__gpu_no_memory(l);
                 return;
             }
             *feed = (gpu_feed){.input = i, .mem = b->mem};
@@ -524,7 +332,7 @@ static nori_status lower_nodes(gpu_lower *l)
         nori_status status = check_shapes(l, n);
         if (status == NORI_OK) {
             n->op->lower(l, n);
-            drop_kernel(l);
+            nori__gpu_drop_kernel(l);
         } else {
             l->bad = true;
         }
@@ -537,7 +345,7 @@ static nori_status lower_nodes(gpu_lower *l)
             leave_buffer(l->scratch[i]);
         }
         l->n_scratch = 0;
-        for (uint32_t i = 0; i < n->node->input_count; i++) {
+        for (uint32_t i = 0; i < n->n_in; i++) {
             if (n->in[i] != UINT32_MAX && p->last_use[n->in[i]] == k) {
                 leave_buffer(l->at[n->in[i]]);
                 l->at[n->in[i]] = NULL;
@@ -574,29 +382,11 @@ static nori_status note_ends(gpu_lower *l)
     return NORI_OK;
 }
 
-static gpu_layout *new_layout(const nori_part *part)
-{
-    gpu_layout *y = nori__alloc_zero(&nori__malloc, sizeof(*y));
-    if (!y) {
-        return NULL;
-    }
-    y->n_in = part->n_in;
-    nori__arena_init(&y->arena, &nori__malloc);
-    nori__vec_init(&y->mems, &nori__malloc);
-    nori__vec_init(&y->feeds, &nori__malloc);
-    nori__vec_init(&y->launches, &nori__malloc);
-    y->in = nori__arena_array(&y->arena, (size_t)part->n_in + 1, sizeof(*y->in));
-    y->content = nori__arena_array(&y->arena, (size_t)part->n_in + 1, sizeof(*y->content));
-    y->out = nori__arena_array(&y->arena, (size_t)part->n_out + 1, sizeof(*y->out));
-    y->out_mem = nori__arena_array(&y->arena, (size_t)part->n_out + 1, sizeof(*y->out_mem));
-    return y;
-}
-
 nori_status nori__gpu_lay_out(gpu_self *self, gpu_part *p, const nori_tensor *const *in,
                               gpu_layout **layout, nori_error *err)
 {
     nori_error own = {0};
-    gpu_layout *y = new_layout(p->part);
+    gpu_layout *y = nori__gpu_layout_new(p->part);
     *layout = NULL;
     if (!y) {
         return nori__no_memory(err);
@@ -624,26 +414,3 @@ nori_status nori__gpu_lay_out(gpu_self *self, gpu_part *p, const nori_tensor *co
     return NORI_OK;
 }
 
-void nori__gpu_layout_free(gpu_self *self, gpu_layout *y)
-{
-    if (!y) {
-        return;
-    }
-    if (y->recorded && self->driver->forget) {
-        self->driver->forget(self, y);
-    }
-    for (size_t i = 0; i < y->launches.count; i++) {
-        self->driver->drop_kernel(self, ((const gpu_launch *)y->launches.items[i])->kernel);
-    }
-    for (size_t i = 0; i < y->mems.count; i++) {
-        nori__gpu_release(self, y->mems.items[i]);
-    }
-    for (uint32_t i = 0; y->content && i < y->n_in; i++) {
-        nori_tensor_free(y->content[i]);
-    }
-    nori__vec_free(&y->launches);
-    nori__vec_free(&y->mems);
-    nori__vec_free(&y->feeds);
-    nori__arena_free(&y->arena);
-    nori__release(&nori__malloc, y, sizeof(*y));
-}

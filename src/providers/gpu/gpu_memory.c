@@ -79,10 +79,19 @@ void nori__gpu_begin(gpu_self *self, const gpu_driver *driver, const nori_provid
     self->report = how->report;
     self->report_user = how->report_user;
     pthread_mutex_init(&self->lock, NULL);
+    nori__vec_init(&self->made, &nori__malloc);
+    nori__gpu_name_programs(self);
 }
 
 void nori__gpu_end(gpu_self *self)
 {
+    for (size_t i = 0; i < self->made.count; i++) {
+        gpu_program *p = self->made.items[i];
+        nori__text_free(&p->body);
+        nori__release(&nori__malloc, p, sizeof(*p));
+    }
+    nori__vec_free(&self->made);
+    nori__release(&nori__malloc, self->text, self->text_size);
     pthread_mutex_destroy(&self->lock);
 }
 

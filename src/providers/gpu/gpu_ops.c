@@ -10,6 +10,7 @@ const gpu_op *nori__gpu_op(const nori__node *node)
         nori__gpu_unary_ops, nori__gpu_binary_ops, nori__gpu_conv_ops,
         nori__gpu_gemm_ops,  nori__gpu_pool_ops,   nori__gpu_row_ops,
         nori__gpu_norm_ops,  nori__gpu_move_ops,   nori__gpu_resize_ops,
+        nori__gpu_attention_ops,
     };
     for (size_t t = 0; !node->domain[0] && t < NORI__COUNT(tables); t++) {
         for (const gpu_op *op = tables[t]; op->name; op++) {

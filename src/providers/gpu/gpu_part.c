@@ -16,9 +16,7 @@ static bool is_output(const nori_part *part, uint32_t value)
     return false;
 }
 
-/* The one node that reads a value of the part, when it is a function of one number and nobody else
- * sees the value. It must follow at once or later; UINT32_MAX: none. */
-static uint32_t only_reader(const nori_part *part, uint32_t from, uint32_t value, gpu_then *then)
+uint32_t nori__gpu_only_reader(const nori_part *part, uint32_t from, uint32_t value, uint32_t *input)
 {
     uint32_t reader = UINT32_MAX;
     if (is_output(part, value)) {
@@ -29,16 +27,39 @@ static uint32_t only_reader(const nori_part *part, uint32_t from, uint32_t value
             if (part->node_values[n][i] != value) {
                 continue;
             }
-            if (reader != UINT32_MAX || i > 0) {
+            if (reader != UINT32_MAX) {
                 return UINT32_MAX;
             }
             reader = n;
+            *input = i;
         }
     }
-    return reader != UINT32_MAX && nori__gpu_then(part->nodes[reader], then) ? reader : UINT32_MAX;
+    return reader;
 }
 
-static nori_status take_node(const gpu_self *self, gpu_part *p, uint32_t at, bool *fused, nori_error *err)
+uint32_t nori__gpu_maker(const nori_part *part, uint32_t value)
+{
+    for (uint32_t n = 0; n < part->n_nodes; n++) {
+        for (uint32_t i = 0; i < part->nodes[n]->output_count; i++) {
+            if (value != UINT32_MAX && number_of_out(part, n, i) == value) {
+                return n;
+            }
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* A function of one number behind a node, which that computes with it; UINT32_MAX: none. */
+static uint32_t function_behind(const nori_part *part, uint32_t at, uint32_t value, const bool *taken,
+                                gpu_then *then)
+{
+    uint32_t input = 0, next = nori__gpu_only_reader(part, at, value, &input);
+    return next != UINT32_MAX && input == 0 && !taken[next] && nori__gpu_then(part->nodes[next], then)
+               ? next
+               : UINT32_MAX;
+}
+
+static nori_status take_node(const gpu_self *self, gpu_part *p, uint32_t at, bool *taken, nori_error *err)
 {
     const nori_part *part = p->part;
     const nori__node *node = part->nodes[at];
@@ -47,6 +68,8 @@ static nori_status take_node(const gpu_self *self, gpu_part *p, uint32_t at, boo
     n->at = at;
     n->node = node;
     n->op = nori__gpu_op(node);
+    n->n_in = node->input_count;
+    n->n_out = node->output_count;
     n->in = nori__arena_array(&p->arena, count + 1, sizeof(*n->in));
     if (!n->in) {
         return nori__no_memory(err);
@@ -56,28 +79,42 @@ static nori_status take_node(const gpu_self *self, gpu_part *p, uint32_t at, boo
                           self->driver->name, node->op_type);
     }
     memcpy(n->in, part->node_values[at], count * sizeof(*n->in));
-    n->out = n->in + node->input_count;
+    n->out = n->in + n->n_in;
     if (n->op->then) {
-        uint32_t next = only_reader(part, at, n->out[0], &n->then);
+        uint32_t next = function_behind(part, at, n->out[0], taken, &n->then);
         if (next != UINT32_MAX) {
-            fused[next] = true;
+            taken[next] = true;
             n->out[0] = number_of_out(part, next, 0);
         }
     }
     return NORI_OK;
 }
 
+/* What stands for several nodes comes where the last of them was: all it reads is there by then. */
 static nori_status take_nodes(const gpu_self *self, gpu_part *p, nori_error *err)
 {
     const nori_part *part = p->part;
-    bool *fused = nori__arena_array(&p->arena, (size_t)part->n_nodes + 1, sizeof(*fused));
-    p->nodes = nori__arena_array(&p->arena, (size_t)part->n_nodes + 1, sizeof(*p->nodes));
-    if (!fused || !p->nodes) {
+    size_t size = (size_t)part->n_nodes + 1;
+    bool *taken = nori__arena_array(&p->arena, size, sizeof(*taken));
+    gpu_node *joined = nori__arena_array(&p->arena, size, sizeof(*joined)); /* by last node */
+    gpu_node found;
+    p->nodes = nori__arena_array(&p->arena, size, sizeof(*p->nodes));
+    if (!taken || !joined || !p->nodes) {
         return nori__no_memory(err);
     }
     for (uint32_t i = 0; i < part->n_nodes; i++) {
-        if (!fused[i]) {
-            NORI__TRY(take_node(self, p, i, fused, err));
+        if (nori__gpu_find_attention(self, p, i, taken, &found)) {
+            joined[found.at] = found;
+        }
+    }
+    for (uint32_t i = 0; i < part->n_nodes; i++) {
+        if (!taken[i] && nori__gpu_find_chain(self, p, i, taken, &found)) {
+            joined[found.at] = found;
+        }
+        if (joined[i].op) {
+            p->nodes[p->n_nodes++] = joined[i];
+        } else if (!taken[i]) {
+            NORI__TRY(take_node(self, p, i, taken, err));
         }
     }
     return NORI_OK;
@@ -115,7 +152,7 @@ static nori_status prepare(gpu_self *self, gpu_part *p, nori_error *err)
     mark_host_only(p);
     for (uint32_t k = 0; k < p->n_nodes; k++) {
         gpu_node *n = &p->nodes[k];
-        for (uint32_t i = 0; i < n->node->input_count; i++) {
+        for (uint32_t i = 0; i < n->n_in; i++) {
             if (n->in[i] != UINT32_MAX) {
                 p->last_use[n->in[i]] = k;
             }

@@ -20,8 +20,17 @@ static bool same_dims(const gpu_shape *a, const gpu_shape *b)
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(a->dims[0])) == 0;
 }
 
-/* Strides with which s goes along the 8 last axes of the result; 0: repeated. */
-static void spread(const gpu_shape *s, int64_t by[8])
+int nori__gpu_binary_kind(const nori__node *node)
+{
+    for (const gpu_op *op = nori__gpu_binary_ops; op->name && !node->domain[0]; op++) {
+        if (nori__same(op->name, node->op_type)) {
+            return node->input_count == 2 ? op->kind : -1;
+        }
+    }
+    return -1;
+}
+
+void nori__gpu_spread(const gpu_shape *s, int64_t by[8])
 {
     int64_t step = 1;
     memset(by, 0, 8 * sizeof(*by));
@@ -45,8 +54,8 @@ static void lower_binary(gpu_lower *l, const gpu_node *n)
         for (int d = 0; d < y->rank; d++) {
             sizes[8 - y->rank + d] = y->dims[d] > 0 ? y->dims[d] : 1;
         }
-        spread(p, by_p);
-        spread(q, by_q);
+        nori__gpu_spread(p, by_p);
+        nori__gpu_spread(q, by_q);
         nori__gpu_int8(l, sizes);
         nori__gpu_int8(l, by_p);
         nori__gpu_int8(l, by_q);

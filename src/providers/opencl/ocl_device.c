@@ -146,6 +146,8 @@ static nori_status look_closer(ocl_self *self, nori_error *err)
                   sizeof(self->platform_version));
     NORI__TRY(check_version(self, err));
     self->gpu.is_cpu = (type & OCL_DEVICE_TYPE_CPU) != 0;
+    /* Each is a compilation; CPUs gain little by it. */
+    self->gpu.chains = self->gpu.chains_set ? self->gpu.chains : !self->gpu.is_cpu;
     self->unified = device_number(self, d, OCL_DEVICE_UNIFIED_MEMORY, sizeof(uint32_t)) != 0;
     self->gpu.max_alloc = device_number(self, d, OCL_DEVICE_MAX_ALLOC, sizeof(uint64_t));
     self->global_memory = device_number(self, d, OCL_DEVICE_GLOBAL_MEMORY, sizeof(uint64_t));

@@ -28,7 +28,7 @@ static gpu_kernel *kernel(gpu_self *user, gpu_source source, const char *name, n
 {
     ocl_self *self = own(user);
     int32_t code = 0;
-    ocl_kernel *k = self->api.clCreateKernel(self->programs[source], name, &code);
+    ocl_kernel *k = self->api.clCreateKernel(nori__gpu_program(user, source)->built, name, &code);
     nori__ocl_check(self, k ? 0 : code ? code : -46, name, NORI_ERROR_INTERNAL, err);
     return k;
 }

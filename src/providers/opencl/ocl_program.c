@@ -55,8 +55,9 @@ static nori_status from_source(ocl_self *self, const char *name, const nori__tex
 nori_status nori__ocl_program(gpu_self *user, gpu_source which, nori_error *err)
 {
     ocl_self *self = (ocl_self *)user;
-    const char *name = nori__gpu_source_name(which);
-    if (self->programs[which]) {
+    gpu_program *made = nori__gpu_program(user, which);
+    ocl_program *program = NULL;
+    if (made->built) {
         return NORI_OK;
     }
     nori__text source;
@@ -64,14 +65,15 @@ nori_status nori__ocl_program(gpu_self *user, gpu_source which, nori_error *err)
     nori_status status = nori__gpu_source(user, which, &source, err);
     if (status == NORI_OK) {
         const nori__str text = {source.data, source.size};
-        self->programs[which] = nori__ocl_cached(self, name, text);
-        if (!self->programs[which]) {
-            status = from_source(self, name, &source, &self->programs[which], err);
+        program = nori__ocl_cached(self, made->name, text);
+        if (!program) {
+            status = from_source(self, made->name, &source, &program, err);
             if (status == NORI_OK) {
-                nori__ocl_keep(self, self->programs[which], name, text);
+                nori__ocl_keep(self, program, made->name, text);
             }
         }
     }
+    made->built = program;
     nori__text_free(&source);
     return status;
 }

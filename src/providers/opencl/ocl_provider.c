@@ -7,9 +7,10 @@ static void ocl_close(void *user)
 {
     ocl_self *self = user;
     const ocl_api *api = &self->api;
-    for (int i = 0; i < GPU_SOURCES; i++) {
-        if (self->programs[i]) {
-            api->clReleaseProgram(self->programs[i]);
+    for (gpu_source i = 0; i < nori__gpu_program_count(&self->gpu); i++) {
+        gpu_program *p = nori__gpu_program(&self->gpu, i);
+        if (p->built) {
+            api->clReleaseProgram(p->built);
         }
     }
     if (self->gpu.zero) {
@@ -22,7 +23,6 @@ static void ocl_close(void *user)
         api->clReleaseContext(self->context);
     }
     nori__gpu_end(&self->gpu);
-    nori__release(&nori__malloc, self->text, self->text_size);
     nori__release(&nori__malloc, self, sizeof(*self));
 }
 

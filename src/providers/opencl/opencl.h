@@ -109,8 +109,6 @@ typedef struct ocl_self {
     void *library; /* never closed: drivers leave threads and exit handlers behind */
     ocl_api api;
     char path[256];
-    char *text; /* options, cut into strings; text_size bytes */
-    size_t text_size;
     const char *lib, *platform_want, *device_want;
     enum { OCL_PROBE_AUTO, OCL_PROBE_ALWAYS, OCL_PROBE_NEVER } probe;
 
@@ -123,8 +121,6 @@ typedef struct ocl_self {
     bool unified;
     uint64_t global_memory;
     nori_device described;
-
-    ocl_program *programs[GPU_SOURCES];
 } ocl_self;
 
 /* ocl_driver.c */

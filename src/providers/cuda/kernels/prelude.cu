@@ -14,6 +14,7 @@
 #ifndef ROOM
 #define ROOM extern __shared__ float room[];
 #endif
+#define SHARED __shared__
 #define PLANE (first_plane + (int)(blockIdx.z * blockDim.z + threadIdx.z))
 #define FIRST_PLANE , int first_plane
 #define get_global_id(d) ((int)GLOBAL_ID_##d)

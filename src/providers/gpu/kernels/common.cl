@@ -9,6 +9,7 @@
 #define FLOAT4(a, b, c, d) ((float4)(a, b, c, d))
 #define ROOM_PARAMETER __local float *room, /* a float for each work-item of a group */
 #define ROOM
+#define SHARED __local /* arrays of a group, declared in a kernel */
 #define PLANE get_global_id(2)
 #define FIRST_PLANE /* last parameter of kernels that use PLANE */
 #endif
