@@ -41,7 +41,8 @@ typedef struct block {
 
 typedef struct step {
     struct step *next;
-    const double_kernel *kernel; /* NULL: a copy */
+    const double_kernel *kernel; /* NULL: a copy, or act */
+    const char *(*act)(const void *what); /* on values */
     unsigned grid[3], threads[3], shared;
     _Alignas(16) unsigned char values[DOUBLE_PARAMETERS][32];
     void *to;
@@ -67,7 +68,8 @@ static struct {
     long count;
 } counts[] = {{"allocations", 0}, {"pinned", 0},   {"modules", 0},  {"streams", 0}, {"graphs", 0},
               {"contexts", 0},    {"launches", 0}, {"replays", 0},  {"compiles", 0}, {"loads", 0},
-              {"bytes in", 0},    {"bytes out", 0}, {"wrong", 0}};
+              {"bytes in", 0},    {"bytes out", 0}, {"wrong", 0},    {"handles", 0}, {"products", 0},
+              {"convolutions", 0}};
 
 static long *count_of(const char *what)
 {
@@ -234,7 +236,11 @@ static int run_queue(void)
 {
     int code = 0;
     for (const step *s = queue.first; s && code == 0; s = s->next) {
-        code = s->kernel ? start_kernel(s) : copy(s);
+        const char *bad = s->act ? s->act(s->values) : NULL;
+        code = bad          ? wrong(LAUNCH_FAILED, bad)
+               : s->act     ? 0
+               : s->kernel  ? start_kernel(s)
+                            : copy(s);
     }
     drop(&queue);
     return code;
@@ -250,6 +256,56 @@ static int later(const void *to, const void *from, size_t bytes)
     s->from = (void *)(uintptr_t)from;
     s->bytes = bytes;
     put(&queue, s);
+    return 0;
+}
+
+/* ---- for other libraries ---- */
+
+int double_wrong(int code, const char *what)
+{
+    pthread_mutex_lock(&lock);
+    wrong(code, what);
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int double_context(void)
+{
+    return current > 0;
+}
+
+int double_stream(const void *stream)
+{
+    return stream == &stream_object;
+}
+
+int double_within(const void *at, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    int within = block_with(at, bytes, false) != NULL;
+    pthread_mutex_unlock(&lock);
+    return within;
+}
+
+void double_add(const char *what, long n)
+{
+    pthread_mutex_lock(&lock);
+    add(what, n);
+    pthread_mutex_unlock(&lock);
+}
+
+int double_later(const char *(*act)(const void *what), const void *what, size_t size)
+{
+    step *s = calloc(1, sizeof(*s));
+    if (!s || size > sizeof(s->values)) {
+        free(s);
+        return OUT_OF_MEMORY;
+    }
+    s->act = act;
+    memcpy(s->values, what, size);
+    pthread_mutex_lock(&lock);
+    put(capturing ? &recorded : &queue, s);
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 

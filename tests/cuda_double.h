@@ -31,8 +31,19 @@ const double_kernel *double_make(const char *name, const char *source);
 const char *double_run(const double_kernel *k, const unsigned grid[3], const unsigned block[3],
                        size_t shared, void **parameters);
 
+/* For the doubles of cuBLASLt and cuDNN (cuda_libraries_double.c); these take the lock themselves. */
+int double_wrong(int code, const char *what);       /* a call against the rules: counted, code comes back */
+int double_context(void);                            /* whether this thread has one */
+int double_stream(const void *stream);               /* whether it is one */
+int double_within(const void *at, size_t bytes);     /* whether all of it is memory of the device */
+void double_add(const char *what, long n);
+/* Something to do when its turn comes, and again when a recording of it is replayed; a copy of size bytes
+ * (at most 768) is kept. NULL, or what was wrong. */
+int double_later(const char *(*act)(const void *what), const void *what, size_t size);
+
 /* What happened since the process began, or is there now: "allocations", "pinned", "modules", "streams",
- * "graphs", "contexts" (all that live), "launches", "replays", "compiles", "loads", "bytes in", "bytes out",
+ * "graphs", "contexts", "handles" (all that live), "launches", "products", "convolutions" (that libraries
+ * were asked for), "replays", "compiles", "loads", "bytes in", "bytes out",
  * "wrong" (calls against the rules). -1: no such count. */
 long cuda_double_count(const char *what);
 /* The first call against the rules, or "". */

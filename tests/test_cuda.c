@@ -15,7 +15,7 @@
 #include "gpu_case.h"
 #include "platform/platform.h"
 
-#define LIBRARIES "lib=" CUDA_DOUBLE ",nvrtc=" CUDA_DOUBLE
+#define LIBRARIES "lib=" CUDA_DOUBLE ",nvrtc=" CUDA_DOUBLE ",cublaslt=none,cudnn=none"
 #define ON_CUDA "cuda:costs=none," LIBRARIES
 
 static long (*count)(const char *);

@@ -1,8 +1,8 @@
 /* cuda.h: what the files of cuda/ share: the driver of gpu/ for NVIDIA's devices.
  *
  * No header of CUDA is used and nothing is linked: the driver (libcuda.so.1) and the compiler of kernels
- * (libnvrtc.so) are opened when a session asks for the provider, cuBLASLt and cuDNN where they are there. What
- * is declared here are the numbers and signatures of their stable C interfaces.
+ * (libnvrtc.so) are opened when a session asks for the provider, cuBLASLt and cuDNN where they are there.
+ * What is declared here are the numbers and signatures of their stable C interfaces.
  *
  * Open finds libraries and device (cuda_provider.c, cuda_options.c, cuda_library.c, cuda_device.c); programs
  * are compiled for the device's architecture or taken from the cache (cuda_program.c); cuda_driver.c has
@@ -128,7 +128,7 @@ typedef struct cuda_self {
     size_t staging_size;
     cuda_blas *blas; /* NULL: own kernels multiply */
     cuda_dnn *dnn;   /* NULL: own kernels convolve */
-    char libraries[160]; /* what computes products and convolutions, in words */
+    char libraries[320]; /* what computes products and convolutions, in words */
     nori_device described;
 } cuda_self;
 
@@ -154,6 +154,10 @@ bool nori__cuda_symbol(void *library, const char *name, void *to);
  * an error. Called with the context current. */
 nori_status nori__cuda_find_libraries(cuda_self *self, nori_error *err);
 void nori__cuda_drop_libraries(cuda_self *self);
+/* A library that is there and does not start: an error when it was asked for by path (want), else text says
+ * that own kernels compute, and why. */
+nori_status nori__cuda_without(const char *want, nori_status status, const nori_error *why, char *text,
+                               size_t size, nori_error *err);
 /* A product or convolution that one of them does. */
 typedef struct cuda_call cuda_call;
 struct cuda_call {

@@ -136,9 +136,14 @@ nori_status nori__cuda_blas_open(cuda_self *self, char *text, size_t size, nori_
         return self->blas_want ? nori__fail(err, NORI_ERROR_UNAVAILABLE, "cuBLASLt is not here: %s", tried)
                                : NORI_OK;
     }
-    self->blas = blas; /* what follows is undone by close */
-    NORI__TRY(fill(blas, library, err));
-    NORI__TRY(begin(self, blas, err));
+    self->blas = blas;
+    nori_error why = {0};
+    nori_status status = fill(blas, library, &why);
+    status = status == NORI_OK ? begin(self, blas, &why) : status;
+    if (status != NORI_OK) {
+        nori__cuda_blas_close(self);
+        return nori__cuda_without(self->blas_want, status, &why, text, size, err);
+    }
     size_t version = blas->cublasLtGetVersion();
     snprintf(text, size, "cuBLASLt %zu.%zu", version / 10000, version % 10000 / 100);
     return NORI_OK;

@@ -11,7 +11,8 @@ enum {
     DNN_FLOAT = 0,
     DNN_CHANNELS_FIRST = 0,
     DNN_CORRELATION = 1, /* what ONNX calls convolution */
-    DNN_PLAIN_MATH = 3,  /* multiply and add in fp32, no tensor cores */
+    DNN_ANY_MATH = 0,    /* what an answer may say of an algorithm without tensor cores */
+    DNN_PLAIN_MATH = 3,  /* multiply and add in fp32, no tensor cores: asked for */
     DNN_OLDEST = 8000
 };
 
@@ -123,9 +124,15 @@ nori_status nori__cuda_dnn_open(cuda_self *self, char *text, size_t size, nori_e
         return self->dnn_want ? nori__fail(err, NORI_ERROR_UNAVAILABLE, "cuDNN is not here: %s", tried)
                               : NORI_OK;
     }
-    self->dnn = dnn; /* what follows is undone by close */
-    NORI__TRY(fill(dnn, library, err));
-    return begin(self, dnn, text, size, err);
+    self->dnn = dnn;
+    nori_error why = {0};
+    nori_status status = fill(dnn, library, &why);
+    status = status == NORI_OK ? begin(self, dnn, text, size, &why) : status;
+    if (status != NORI_OK) {
+        nori__cuda_dnn_close(self);
+        return nori__cuda_without(self->dnn_want, status, &why, text, size, err);
+    }
+    return NORI_OK;
 }
 
 void nori__cuda_dnn_close(cuda_self *self)
@@ -210,7 +217,7 @@ static int choose(const cuda_dnn *dnn, const convolution *c, size_t *bytes)
     }
     for (int i = 0; i < found && i < ALGORITHMS; i++) {
         if (answers[i].status == 0 && answers[i].memory <= MOST_WORKSPACE &&
-            answers[i].math == DNN_PLAIN_MATH) {
+            (answers[i].math == DNN_PLAIN_MATH || answers[i].math == DNN_ANY_MATH)) {
             *bytes = answers[i].memory;
             return answers[i].algorithm;
         }

@@ -27,8 +27,8 @@ static nori_status take_option(gpu_self *gpu, const char *key, const char *value
                                                       : NULL;
     if (!text) {
         nori__fail(err, NORI_ERROR_ARGUMENT, "cuda has no option \"%s\"", key);
-        nori__hint(err, "there are device=N, graphs=0|1, costs=estimate|none, chains=0|1, lib=PATH, nvrtc=PATH, "
-                        "cublaslt=PATH|none, cudnn=PATH|none");
+        nori__hint(err, "there are device=N, graphs=0|1, costs=estimate|none, chains=0|1, lib=PATH, "
+                        "nvrtc=PATH, cublaslt=PATH|none, cudnn=PATH|none");
         return NORI_ERROR_ARGUMENT;
     }
     *text = value;

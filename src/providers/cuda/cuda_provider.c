@@ -64,10 +64,13 @@ static nori_status cuda_describe(void *user, nori_provider_info *info, nori_erro
 {
     cuda_self *self = user;
     (void)err;
-    snprintf(info->engine, sizeof(info->engine), "%.60s, compute capability %d.%d, driver for CUDA %d.%d, "
-             "NVRTC %d.%d, %.120s", self->gpu.device_name, self->arch / 10, self->arch % 10,
-             self->driver_version / 1000, self->driver_version % 1000 / 10, self->compiler_version[0],
-             self->compiler_version[1], self->libraries);
+    char text[640];
+    snprintf(text, sizeof(text),
+             "%.60s, compute capability %d.%d, driver for CUDA %d.%d, NVRTC %d.%d, %.300s",
+             self->gpu.device_name, self->arch / 10, self->arch % 10, self->driver_version / 1000,
+             self->driver_version % 1000 / 10, self->compiler_version[0], self->compiler_version[1],
+             self->libraries);
+    snprintf(info->engine, sizeof(info->engine), "%.255s", text);
     info->devices = &self->described;
     info->device_count = 1;
     if (self->gpu.free_cost) {
@@ -82,7 +85,8 @@ static nori_status cuda_describe(void *user, nori_provider_info *info, nori_erro
 const nori_provider nori__cuda_provider = {
     .size = sizeof(nori_provider),
     .name = "cuda",
-    .description = "NVIDIA's devices by driver and NVRTC, cuBLASLt and cuDNN where they are: fp32, recorded graphs",
+    .description = "NVIDIA's devices by driver and NVRTC, cuBLASLt and cuDNN where they are: fp32, "
+                   "recorded graphs",
     .open = cuda_open,
     .close = cuda_close,
     .describe = cuda_describe,

@@ -174,7 +174,8 @@ static void write_kernel(nori__text *t, const chain *c)
             strides = true;
         }
     }
-    nori__text_printf(t, ")\n{\n    int i = get_global_id(0);\n    if (i >= count) {\n        return;\n    }\n");
+    nori__text_printf(t, ")\n{\n    int i = get_global_id(0);\n");
+    nori__text_printf(t, "    if (i >= count) {\n        return;\n    }\n");
     write_reads(t, c);
     for (uint32_t i = 0; i < c->n_steps; i++) {
         write_step(t, &c->steps[i], i == 0);

@@ -5,7 +5,7 @@
 
 #define WIDE 8 /* output channels of a group from which on tiles of 64 are not mostly empty */
 
-enum { BLOCKED, DEPTHWISE, TRANSPOSED }; /* gpu_node.form */
+enum { BLOCKED, DEPTHWISE, TRANSPOSED, LIBRARY }; /* gpu_node.form */
 
 /* Constant weights as two-dimensional ones. */
 typedef struct weights {
@@ -77,6 +77,41 @@ static gpu_mem *packed(gpu_self *self, const nori_tensor *t, int64_t groups, int
     return mem;
 }
 
+/* The driver's library pads both ends alike. */
+static bool for_library(const gpu_self *self, const nori__node *node, const weights *w)
+{
+    nori_error ignored = {0};
+    nori__window win;
+    int64_t kernel[2] = {w->kh, w->kw};
+    int dims = nori__gpu_const(node, 1)->rank - 2;
+    bool alike = self->convolutions &&
+                 nori__window_read(node, &ignored, dims, kernel + 2 - dims, &win) == NORI_OK &&
+                 (win.auto_pad == NORI__PAD_GIVEN || win.auto_pad == NORI__PAD_VALID);
+    for (int d = 0; d < dims && alike; d++) {
+        alike = win.auto_pad == NORI__PAD_VALID || (win.begin[d] == win.end[d] && win.begin[d] >= 0);
+    }
+    return alike;
+}
+
+/* As they are: filters, bias, and the factor 1 of channel_affine, which adds it. */
+static nori_status pack_plain(gpu_self *self, gpu_node *n, const weights *w, nori_error *err)
+{
+    const nori_tensor *t = nori__gpu_const(n->node, 1), *bias = nori__gpu_const(n->node, 2);
+    size_t size = (size_t)w->first;
+    float *ones = nori__alloc(&nori__malloc, size * sizeof(*ones));
+    if (!ones) {
+        return nori__no_memory(err);
+    }
+    for (size_t i = 0; i < size; i++) {
+        ones[i] = 1;
+    }
+    n->packed[0] = packed(self, t, 1, w->first, t->count / w->first, false, false, err);
+    n->packed[1] = packed(self, bias, 1, w->first, 1, false, true, err);
+    n->packed[2] = nori__gpu_floats(self, ones, size, err);
+    nori__gpu_give_floats(ones, size);
+    return n->packed[0] && n->packed[1] && n->packed[2] ? NORI_OK : NORI_ERROR_MEMORY;
+}
+
 static nori_status pack(gpu_self *self, gpu_node *n, nori_error *err)
 {
     weights w;
@@ -90,6 +125,11 @@ static nori_status pack(gpu_self *self, gpu_node *n, nori_error *err)
     if (t->count == 0 || (bias && bias->count != per * w.groups)) {
         return nori__fail(err, NORI_ERROR_UNSUPPORTED,
                           "weights are empty, or bias has not one number a channel");
+    }
+    if (n->form == BLOCKED && for_library(self, n->node, &w)) {
+        n->form = LIBRARY;
+        NORI__TRY(self->driver->program(self, GPU_IN_elementwise, err)); /* channel_affine */
+        return pack_plain(self, n, &w, err);
     }
     bool blocks = n->form == BLOCKED;
     n->packed[0] = transposed ? packed(self, t, 1, w.first, t->count / w.first, false, false, err)
@@ -135,6 +175,58 @@ static bool is_pointwise(const weights *w, const geometry *g)
            g->pad[1] == 0 && g->in[0] == g->out[0] && g->in[1] == g->out[1];
 }
 
+/* Filters and bias of a layout, for own kernels where the library has none for these sizes. */
+static gpu_mem *blocks_of(gpu_lower *l, const nori_tensor *t, int64_t groups, int64_t per, int64_t inner)
+{
+    size_t count = (size_t)(groups * per * inner);
+    size_t size = (size_t)(groups * ((per + 3) / 4 * 4) * inner);
+    float *to = nori__gpu_host_room(l, size, sizeof(*to));
+    float *from = to && t ? nori__gpu_take_floats(t, count, nori__gpu_error(l)) : NULL;
+    if (from) {
+        pack_blocks(from, groups, per, inner, to);
+        nori__gpu_give_floats(from, count);
+    } else if (to && t) {
+        nori__gpu_fail(l, NORI_ERROR_MEMORY);
+    }
+    return to ? nori__gpu_weights(l, to, size) : NULL;
+}
+
+/* By the driver's library; false: not for these sizes. */
+static bool by_library(gpu_lower *l, const gpu_node *n, const weights *w, const geometry *g)
+{
+    gpu_convolution c = {.batch = nori__gpu_in_shape(l, n, 0)->dims[0], .groups = w->groups,
+                         .in = w->second, .out = w->first / w->groups, .kernel = {w->kh, w->kw},
+                         .x = nori__gpu_in(l, n, 0), .w = n->packed[0], .y = nori__gpu_out(l, n, 0)};
+    for (int d = 0; d < 2; d++) {
+        int64_t reach = (c.kernel[d] - 1) * g->dilation[d] + 1;
+        c.size[d] = g->in[d];
+        c.made[d] = g->out[d];
+        c.stride[d] = g->stride[d];
+        c.dilation[d] = g->dilation[d];
+        c.pad[d] = g->pad[d];
+        if ((g->in[d] + 2 * g->pad[d] - reach) / g->stride[d] + 1 != g->out[d]) {
+            return false;
+        }
+    }
+    if (!nori__gpu_by_library(l, NULL, &c)) {
+        return false;
+    }
+    int64_t count = nori__gpu_out_shape(l, n, 0)->count;
+    if (nori__gpu_has(n->node, 2) || n->then.kind != UNARY_Identity) {
+        nori__gpu_kernel(l, GPU_IN_elementwise, "channel_affine");
+        nori__gpu_mem(l, c.y);
+        nori__gpu_mem(l, n->packed[2]);
+        nori__gpu_mem(l, n->packed[1]);
+        nori__gpu_mem(l, c.y);
+        nori__gpu_int(l, count);
+        nori__gpu_int(l, w->first);
+        nori__gpu_int(l, g->out[0] * g->out[1]);
+        nori__gpu_fused(l, n);
+        nori__gpu_items(l, count, 1, 1);
+    }
+    return true;
+}
+
 static void lower_conv(gpu_lower *l, const gpu_node *n)
 {
     weights w;
@@ -143,21 +235,29 @@ static void lower_conv(gpu_lower *l, const gpu_node *n)
         nori__gpu_fail(l, NORI_ERROR_INTERNAL);
         return;
     }
-    bool transposed = n->form == TRANSPOSED;
-    bool tiles = n->form == BLOCKED && nori__gpu_tiles(l) && w.first / w.groups >= WIDE;
-    bool point = n->form == BLOCKED && !tiles && is_pointwise(&w, &g);
+    if (n->form == LIBRARY && by_library(l, n, &w, &g)) {
+        return;
+    }
+    bool transposed = n->form == TRANSPOSED, blocked = n->form == BLOCKED || n->form == LIBRARY;
+    bool tiles = blocked && nori__gpu_tiles(l) && w.first / w.groups >= WIDE;
+    bool point = blocked && !tiles && is_pointwise(&w, &g);
     int64_t batch = nori__gpu_in_shape(l, n, 0)->dims[0];
     int64_t inner = transposed ? w.first / w.groups : w.second;
     int64_t per = transposed ? w.second : w.first / w.groups, blocks = (per + 3) / 4;
     int64_t units = batch * w.groups, columns = (g.out[1] + 3) / 4;
+    gpu_mem *filters = n->packed[0], *bias = n->packed[1];
+    if (n->form == LIBRARY) {
+        filters = blocks_of(l, nori__gpu_const(n->node, 1), w.groups, per, w.second * w.kh * w.kw);
+        bias = blocks_of(l, nori__gpu_const(n->node, 2), w.groups, per, 1);
+    }
     nori__gpu_kernel(l, GPU_IN_conv, transposed               ? "conv_transposed"
                                      : n->form == DEPTHWISE ? "conv_depthwise"
                                      : tiles                ? "conv_tiles"
                                      : point                ? "conv_pointwise"
                                                             : "conv_direct");
     nori__gpu_mem(l, nori__gpu_in(l, n, 0));
-    nori__gpu_mem(l, n->packed[0]);
-    nori__gpu_mem(l, n->packed[1]);
+    nori__gpu_mem(l, filters);
+    nori__gpu_mem(l, bias);
     nori__gpu_mem(l, nori__gpu_out(l, n, 0));
     nori__gpu_int4(l, inner, g.in[0], g.in[1], w.groups);
     nori__gpu_int4(l, per, g.out[0], g.out[1], batch);

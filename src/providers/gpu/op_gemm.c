@@ -85,13 +85,17 @@ static nori_status pack(gpu_self *self, gpu_node *n, nori_error *err)
     if (c && is_gemm(n)) {
         NORI__TRY(pack_bias(self, n, c, err));
     }
-    return b ? pack_matrix(self, n, b, err) : NORI_OK;
+    if (self->products) { /* what it cannot follow itself */
+        NORI__TRY(self->driver->program(self, GPU_IN_elementwise, err));
+    }
+    return b && !self->products ? pack_matrix(self, n, b, err) : NORI_OK; /* a library reads it as it is */
 }
 
 /* Rows of one product, what is summed, columns; strides. */
 typedef struct product {
     int64_t m, k, n, count;
     int64_t a_row, a_k, b_k, b_column;
+    const int32_t *starts; /* where A and B of each product begin */
 } product;
 
 static void read_product(gpu_lower *l, const gpu_node *n, product *p)
@@ -109,7 +113,7 @@ static void read_product(gpu_lower *l, const gpu_node *n, product *p)
 }
 
 /* Where A and B of each product begin. */
-static gpu_mem *starts(gpu_lower *l, const gpu_node *n, product *p)
+static void find_starts(gpu_lower *l, const gpu_node *n, product *p)
 {
     const gpu_shape *s[2] = {nori__gpu_in_shape(l, n, 0), nori__gpu_in_shape(l, n, 1)};
     int rank = s[0]->rank > s[1]->rank ? s[0]->rank : s[1]->rank;
@@ -133,7 +137,7 @@ static gpu_mem *starts(gpu_lower *l, const gpu_node *n, product *p)
             rest /= sizes[d];
         }
     }
-    return table ? nori__gpu_table(l, table, (size_t)p->count * 2) : NULL;
+    p->starts = table;
 }
 
 /* C goes along rows and columns, or repeats. */
@@ -144,17 +148,63 @@ static void bias_strides(const nori_tensor *c, int64_t by[2])
     by[1] = width != 1 ? 1 : 0;
 }
 
+/* By the driver's library: products that follow each other at one distance, a bias a column or none.
+ * What it does not compute with them comes behind. */
+static bool by_library(gpu_lower *l, const gpu_node *n, const product *p, gpu_mem *bias,
+                       const int64_t by_bias[2], float alpha)
+{
+    gpu_product q = {.m = p->m, .n = p->n, .k = p->k, .count = p->count, .a = nori__gpu_in(l, n, 0),
+                     .b = nori__gpu_in(l, n, 1), .y = nori__gpu_out(l, n, 0), .bias = bias,
+                     .a_row = p->a_row, .a_k = p->a_k, .b_k = p->b_k, .b_column = p->b_column,
+                     .alpha = alpha, .relu = n->then.kind == UNARY_Relu};
+    if (p->count > 1) {
+        q.by_a = p->starts[2];
+        q.by_b = p->starts[3];
+    }
+    for (int64_t z = 0; z < p->count; z++) {
+        if (p->starts[2 * z] != z * q.by_a || p->starts[2 * z + 1] != z * q.by_b) {
+            return false;
+        }
+    }
+    bool a_column = by_bias[0] == 0 && by_bias[1] == 1 && nori__gpu_const(n->node, 2)->count == p->n;
+    if ((bias && !a_column) || !nori__gpu_by_library(l, &q, NULL)) {
+        return false;
+    }
+    if (!q.relu && n->then.kind != UNARY_Identity) {
+        int64_t count = nori__gpu_out_shape(l, n, 0)->count;
+        nori__gpu_kernel(l, GPU_IN_elementwise, "unary_plain");
+        nori__gpu_mem(l, q.y);
+        nori__gpu_mem(l, q.y);
+        nori__gpu_int(l, count);
+        nori__gpu_fused(l, n);
+        nori__gpu_items(l, count, 1, 1);
+    }
+    return true;
+}
+
 static void lower_gemm(gpu_lower *l, const gpu_node *n)
 {
+    static const int32_t at_once[2] = {0, 0};
     product p;
-    int64_t by_bias[2];
+    int64_t by_bias[2], k, columns, by[2];
     bool gemm = is_gemm(n);
+    const nori_tensor *b = nori__gpu_const(n->node, 1);
+    float alpha = gemm ? nori__attr_f(n->node, "alpha", 1) : 1;
     read_product(l, n, &p);
     bias_strides(gemm ? nori__gpu_const(n->node, 2) : NULL, by_bias);
-    gpu_mem *bias = n->packed[1], *table = n->packed[0] ? NULL : starts(l, n, &p);
-    if (n->packed[0] && !gemm && p.k > 0) { /* rows of all products lie one below the other */
-        p.m = nori__gpu_in_shape(l, n, 0)->count / p.k;
+    gpu_mem *bias = n->packed[1];
+    if (n->packed[0] || (b && !gemm && one_matrix(n, b, &k, &columns, by))) {
+        p.starts = at_once;
+        if (!gemm && p.k > 0) { /* rows of all products lie one below the other */
+            p.m = nori__gpu_in_shape(l, n, 0)->count / p.k;
+        }
+    } else {
+        find_starts(l, n, &p);
     }
+    if (nori__gpu_bad(l) || (!n->packed[0] && by_library(l, n, &p, bias, by_bias, alpha))) {
+        return;
+    }
+    gpu_mem *table = n->packed[0] ? NULL : nori__gpu_table(l, p.starts, (size_t)p.count * 2);
     bool tiles = nori__gpu_tiles(l) && p.m >= TALL;
     nori__gpu_kernel(l, GPU_IN_gemm, tiles          ? "gemm_tiles"
                                      : n->packed[0] ? "gemm_packed"
@@ -172,7 +222,7 @@ static void lower_gemm(gpu_lower *l, const gpu_node *n)
     nori__gpu_int4(l, p.m, p.n, p.k, p.count);
     nori__gpu_int4(l, p.a_row, p.a_k, p.b_k, p.b_column);
     nori__gpu_int2(l, bias ? by_bias[0] : 0, bias ? by_bias[1] : 0);
-    nori__gpu_float(l, gemm ? nori__attr_f(n->node, "alpha", 1) : 1);
+    nori__gpu_float(l, alpha);
     nori__gpu_fused(l, n);
     if (tiles) {
         nori__gpu_groups(l, (p.n + 63) / 64, (p.m + 63) / 64, p.count, 256);

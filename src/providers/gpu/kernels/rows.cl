@@ -46,6 +46,14 @@ __kernel void reduce_lines(__global const STORED *x, __global STORED *y, int cou
     STORE(reduce_last(kind, acc, n), y, i);
 }
 
+/* Adds v to a sum whose lost digits are kept in rest: rows may have hundreds of thousands of elements. */
+void add_up(float *sum, float *rest, float v)
+{
+    float y = v - *rest, t = *sum + y;
+    *rest = isinf(t) ? 0.0f : (t - *sum) - y;
+    *sum = t;
+}
+
 /* Joins one number of every work-item; all get the result. */
 float join(int kind, float v, __local float *room)
 {
@@ -68,9 +76,14 @@ __kernel void reduce_rows(__global const STORED *x, __global STORED *y, ROOM_PAR
     ROOM
     int row = get_group_id(0), me = get_local_id(0), items = get_local_size(0);
     __global const STORED *line = x + row * n;
-    float acc = reduce_first(kind);
+    float acc = reduce_first(kind), rest = 0.0f;
     for (int k = me; k < n; k += items) {
-        acc = reduce_with(kind, acc, reduce_term(kind, LOAD(line, k)));
+        float v = reduce_term(kind, LOAD(line, k));
+        if (kind == REDUCE_Max || kind == REDUCE_Min || kind == REDUCE_Prod) {
+            acc = reduce_with(kind, acc, v);
+        } else {
+            add_up(&acc, &rest, v);
+        }
     }
     acc = join(kind, acc, room);
     if (me == 0) {
@@ -130,21 +143,26 @@ __kernel void normalize_rows(__global const STORED *x, __global const float *sca
     ROOM
     int me = get_local_id(0), items = get_local_size(0), row = get_group_id(0);
     int start = row * n, first = row % period * each;
-    float sum = 0.0f, mean = 0.0f;
+    float sum = 0.0f, rest = 0.0f, mean = 0.0f, more = 0.0f, more_rest = 0.0f, left = 0.0f;
     if (centred) {
         for (int k = me; k < n; k += items) {
-            sum += LOAD(x, start + k);
+            add_up(&sum, &rest, LOAD(x, start + k));
         }
         mean = join(REDUCE_Sum, sum, room) / (float)n;
-        sum = 0.0f;
+        sum = rest = 0.0f;
     }
     for (int k = me; k < n; k += items) {
         float away = LOAD(x, start + k) - mean;
-        sum += away * away;
+        add_up(&sum, &rest, away * away);
+        add_up(&more, &more_rest, away);
     }
-    float by = 1.0f / sqrt(join(REDUCE_Sum, sum, room) / (float)n + epsilon);
+    if (centred) { /* what rounding took from the mean: much, where rows are flat and far from 0 */
+        left = join(REDUCE_Sum, more, room) / (float)n;
+    }
+    float spread = join(REDUCE_Sum, sum, room) / (float)n - left * left;
+    float by = 1.0f / sqrt((spread < 0.0f ? 0.0f : spread) + epsilon);
     for (int k = me; k < n; k += items) {
         int c = first + k / inner;
-        STORE((LOAD(x, start + k) - mean) * by * scale[c] + shift[c], y, start + k);
+        STORE((LOAD(x, start + k) - mean - left) * by * scale[c] + shift[c], y, start + k);
     }
 }
