@@ -19,7 +19,8 @@ ALWAYS float tile_at(const char *p, size_t which, size_t step)
 /* pixels and blocks are constants where this is inlined. */
 ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, size_t lanes,
                       const int64_t *offset, const float *x, size_t step, const float *w,
-                      size_t ahead, float *y, size_t y_block, const nori__block_finish *f)
+                      const float *fetch, size_t fetch_step, float *y, size_t y_block,
+                      const nori__block_finish *f)
 {
     vf s[TILE_PIXELS][2];
     size_t next = f->step ? f->step : VL;
@@ -30,12 +31,14 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
             s[i][b] = f->bias ? v_load(f->bias + b * VL) : v_load(y + b * y_block + i * next);
         }
     }
+    const char *next_line = (const char *)(const void *)fetch;
     step *= sizeof(float);
     if (lanes == 1) { /* plain images: a term is a multiplication */
         size_t three = 3 * step;
         for (size_t t = 0; t < terms; t++, w += blocks * VL) {
             const char *p = (const char *)(const void *)(x + offset[t]);
-            NORI__PREFETCH(w + ahead);
+            NORI__PREFETCH(next_line);
+            next_line += fetch_step;
             vf w0 = v_load(w), w1 = blocks > 1 ? v_load(w + VL) : w0;
             UNROLL
             for (size_t i = 0; i < pixels; i++) {
@@ -55,7 +58,8 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
         const char *p3 = p0 + 3 * step, *p6 = p3 + 3 * step, *p9 = p6 + 3 * step;
         const char *p12 = p9 + 3 * step;
         for (size_t l = 0; l < lanes; l++, w += blocks * VL) {
-            NORI__PREFETCH(w + ahead);
+            NORI__PREFETCH(next_line);
+            next_line += fetch_step;
             vf w0 = v_load(w), w1 = blocks > 1 ? v_load(w + VL) : w0;
             UNROLL
             for (size_t i = 0; i < pixels; i++) {
@@ -104,14 +108,16 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
 
 /* Functions of their own: one with all of them inside takes a compiler half a minute. */
 typedef void tile_fn(size_t terms, size_t lanes, const int64_t *offset, const float *x, size_t step,
-                     const float *w, size_t ahead, float *y, size_t y_block,
+                     const float *w, const float *fetch, size_t fetch_step, float *y, size_t y_block,
                      const nori__block_finish *f);
 #define TILE(pixels, blocks)                                                                       \
     static __attribute__((noinline)) void tile_##pixels##_##blocks(                                \
         size_t terms, size_t lanes, const int64_t *offset, const float *x, size_t step,            \
-        const float *w, size_t ahead, float *y, size_t y_block, const nori__block_finish *f)       \
+        const float *w, const float *fetch, size_t fetch_step, float *y, size_t y_block,           \
+        const nori__block_finish *f)                                                               \
     {                                                                                              \
-        tile_body(pixels, blocks, terms, lanes, offset, x, step, w, ahead, y, y_block, f);         \
+        tile_body(pixels, blocks, terms, lanes, offset, x, step, w, fetch, fetch_step, y,          \
+                  y_block, f);                                                                     \
     }
 #define TILES(pixels) TILE(pixels, 1) TILE(pixels, 2)
 TILES(1)
@@ -136,7 +142,8 @@ TILES(14)
 
 static void f32_block_tile(size_t pixels, size_t blocks, size_t terms, size_t lanes,
                            const int64_t *offset, const float *x, size_t step, const float *w,
-                           size_t ahead, float *y, size_t y_block, const nori__block_finish *f)
+                           const float *fetch, size_t fetch_step, float *y, size_t y_block,
+                           const nori__block_finish *f)
 {
     static tile_fn *const tiles[TILE_PIXELS][2] = {
         TILES(1),  TILES(2),  TILES(3),  TILES(4),  TILES(5),  TILES(6),
@@ -144,6 +151,6 @@ static void f32_block_tile(size_t pixels, size_t blocks, size_t terms, size_t la
         TILES(7),  TILES(8),  TILES(9),  TILES(10), TILES(11), TILES(12), TILES(13), TILES(14),
 #endif
     };
-    tiles[pixels - 1][blocks - 1](terms, lanes, offset, x, step, w, ahead, y, y_block, f);
+    tiles[pixels - 1][blocks - 1](terms, lanes, offset, x, step, w, fetch, fetch_step, y, y_block, f);
 }
 #undef TILES

@@ -257,11 +257,12 @@ typedef struct nori__kernels {
     /* Sums for pixels <= block_pixels and blocks <= 2 blocks of output channels:
      * y[b][i] = finish(sum over t < terms, l < lanes of x[offset[t] + l + i * step] *
      * w[t][l][b]), w being vectors; pixel i is at y + i * block. Convolutions of all kinds, 1 x 1
-     * and Winograd's products are lists of such terms. Each lane fetches what lies ahead floats past
-     * its weights (nothing is read there) into the second cache. */
+     * and Winograd's products are lists of such terms. Each lane asks for
+     * one line of memory, fetch_step bytes past the lane before it, into the second cache (nothing is
+     * read there). */
     void (*f32_block_tile)(size_t pixels, size_t blocks, size_t terms, size_t lanes,
                            const int64_t *offset, const float *x, size_t step, const float *w,
-                           size_t ahead, float *y, size_t y_block,
+                           const float *fetch, size_t fetch_step, float *y, size_t y_block,
                            const nori__block_finish *finish);
     /* Rows [row, end) of a depthwise convolution of one block; x is its plane, w [kernel][block], y
      * where row goes. Pads are zeros. */

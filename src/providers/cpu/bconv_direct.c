@@ -195,14 +195,14 @@ static void pair(const nori__bconv_run *r, size_t index, size_t image, size_t fi
         f.add = last && r->add ? r->add + at : NULL;
         if (r->flat || r->gathered) {
             nori__bconv_line(k, lines * width, blocks, r->offset, x, r->step, w + k->before * blocks * c,
-                             true, r->y + at, r->y_plane, &f);
+                             0, 1, r->y + at, r->y_plane, &f);
             continue;
         }
         for (size_t l = 0; l < lines; l++) {
             f.add = last && r->add ? r->add + at + l * width * c : NULL;
             nori__bconv_line(k, width, blocks, r->offset,
                              x + l * r->g.stride[0] * row_step(r), r->step,
-                             w + k->before * blocks * c, l < 2, r->y + at + l * width * c, r->y_plane, &f);
+                             w + k->before * blocks * c, l, lines, r->y + at + l * width * c, r->y_plane, &f);
         }
     }
     for (size_t b = 0; s->act.apply && b < blocks; b++) {

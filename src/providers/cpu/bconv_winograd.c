@@ -176,7 +176,7 @@ void nori__bconv_winograd_units(void *run, int64_t begin, int64_t end, int threa
                     const nori__bconv_chunk *k = &s->chunks[i];
                     nori__block_finish f = {.bias = i == 0 ? zero : NULL};
                     nori__bconv_line(k, n, blocks, r->offset, v + t * v_step(r), c,
-                                     w + k->before * blocks * c, true, m + t * m_step(r), r->span * c,
+                                     w + k->before * blocks * c, 0, 1, m + t * m_step(r), r->span * c,
                                      &f);
                 }
             }

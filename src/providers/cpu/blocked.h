@@ -164,10 +164,10 @@ typedef struct nori__bconv_cut_up {
 /* Sets span, spans, share and shares (bconv_split.c). */
 void nori__bconv_split(nori__bconv_run *r, const nori__bconv_cut_up *how, int threads);
 /* pixels of a line by blocks, in tiles of about equal size. x, y: of the line's first pixel, and so
- * is finish->add. first: of the lines that use these weights. */
+ * is finish->add. line: of lines that use these weights. */
 void nori__bconv_line(const nori__bconv_chunk *c, size_t pixels, size_t blocks,
                       const int64_t *offset, const float *x, size_t step, const float *w,
-                      bool first, float *y, size_t y_block,
+                      size_t line, size_t lines, float *y, size_t y_block,
                       const nori__block_finish *finish);
 
 #endif

@@ -246,20 +246,24 @@ static nori_status bconv_prepare(const nori__node *node, const nori_allocator *a
 
 void nori__bconv_line(const nori__bconv_chunk *c, size_t pixels, size_t blocks,
                       const int64_t *offset, const float *x, size_t step, const float *w,
-                      bool first, float *y, size_t y_block, const nori__block_finish *finish)
+                      size_t line, size_t lines, float *y, size_t y_block,
+                      const nori__block_finish *finish)
 {
     const nori__kernels *kern = nori__kernels_get();
     size_t tiles = nori__div_up(pixels, kern->block_pixels), size = kern->block;
     size_t y_step = finish->step ? finish->step : size;
-    /* While the first tiles run, the weights that come next are fetched; each lane asks for one
-     * line, so the second tile asks for those in between. */
-    size_t next = c->terms * c->lanes * blocks * size;
+    /* While these weights are used, as many that come next are fetched, evenly: memory that is far
+     * gives a line in about the time of some lanes, and no more. */
+    size_t lanes = c->terms * c->lanes, part = blocks * size * sizeof(float), all = tiles * lines;
+    size_t fetch_step = nori__div_up(part, all);
+    const float *fetch = w + lanes * blocks * size;
     nori__block_finish f = *finish;
     for (size_t t = 0, p = 0; t < tiles; t++) {
-        size_t end = pixels * (t + 1) / tiles;
+        size_t end = pixels * (t + 1) / tiles, at = (line * tiles + t) * fetch_step * lanes;
         f.add = finish->add ? finish->add + p * y_step : NULL;
         kern->f32_block_tile(end - p, blocks, c->terms, c->lanes, offset + c->first, x + p * step,
-                             step, w, first && t < 2 ? next + t * 16 : 0, y + p * y_step, y_block, &f);
+                             step, w, fetch + at / sizeof(float), fetch_step, y + p * y_step, y_block,
+                             &f);
         p = end;
     }
 }

@@ -126,7 +126,7 @@ static void make_rows(const expand_run *r, const float *x, size_t pair, size_t f
         f.bias = i == 0 ? s->bias + 2 * pair * c : NULL;
         f.clamp = i + 1 == s->n_chunks && s->act.clamp;
         nori__bconv_line(&s->chunks[i], n, blocks, r->offset, x + from * line, c,
-                         w + s->chunks[i].before * blocks * c, true, y, plane, &f);
+                         w + s->chunks[i].before * blocks * c, 0, 1, y, plane, &f);
     }
     for (size_t b = 0; s->act.apply && b < blocks; b++) {
         float *at = y + b * plane;

@@ -299,7 +299,7 @@ static void turned_pair(const turned_run *r, size_t p, size_t image, size_t q0, 
             for (size_t q = q0; q < q1 && a + s->stride[0] * q < r->out[0]; q++) {
                 nori__bconv_line(&f->chunks[k], n, blocks, r->offset + i * (s->terms + 1),
                                  x + (q - q0) * r->wide[1] * c, c,
-                                 w + (f->before + f->chunks[k].before) * blocks * c, q < q0 + 2,
+                                 w + (f->before + f->chunks[k].before) * blocks * c, q - q0, q1 - q0,
                                  y + ((a + s->stride[0] * q) * r->out[1] + b) * c, plane, &finish);
             }
         }
