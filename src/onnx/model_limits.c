@@ -259,7 +259,7 @@ nori_status nori__pb_check_limits(const nori__pb_model *model, const nori_limits
     return check_model(&w, model);
 }
 
-void nori__pb_each_tensor(const nori__pb_model *model,
+void nori__pb_see_tensors(const nori__pb_model *model,
                           void (*see)(void *user, const nori__pb_tensor *tensor), void *user)
 {
     const nori_limits none = {.size = sizeof(none)};

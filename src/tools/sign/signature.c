@@ -107,7 +107,7 @@ static nori_status make(manifest *m, nori_env *env, const char *path)
     nori__text_printf(&m->text, "nori signature 1\nmodel ");
     add_hex(&m->text, hash, HASH);
     nori__text_add(&m->text, "\n", 1);
-    nori__pb_each_tensor(model->source->pb, see_tensor, m);
+    nori__pb_see_tensors(model->source->pb, see_tensor, m);
     nori_model_free(model);
     return m->status != NORI_OK ? m->status : m->text.failed ? nori__no_memory(m->err) : NORI_OK;
 }
