@@ -151,7 +151,8 @@ static void no_algorithm(void **state)
 /* Each alone, and neither. */
 static void apart(void **state)
 {
-    static const row product = {"MatMul", "5x7 c:7x9", "", 1, 0, 0}, own = {"MatMul", "5x7 c:7x9", "", 0, 0, 1};
+    static const row product = {"MatMul", "5x7 c:7x9", "", 1, 0, 0};
+    static const row own = {"MatMul", "5x7 c:7x9", "", 0, 0, 1};
     static const row window = {"Conv", "1x5x9x7 c:7x5x3x3", "", 0, 1, 0};
     static const row own_window = {"Conv", "1x5x9x7 c:7x5x3x3", "", 0, 0, 1};
     (void)state;
@@ -182,7 +183,8 @@ static void said(void **state)
 {
     (void)state;
     engine_says(BOTH, "products by cuBLASLt 12.4, convolutions by cuDNN 8.9");
-    engine_says(PLAIN ",cublaslt=none,cudnn=" CUDA_DOUBLE, "products by own kernels, convolutions by cuDNN 8.9");
+    engine_says(PLAIN ",cublaslt=none,cudnn=" CUDA_DOUBLE,
+                "products by own kernels, convolutions by cuDNN 8.9");
     engine_says(PLAIN ",cublaslt=none,cudnn=none", "products by own kernels, convolutions by own kernels");
 }
 

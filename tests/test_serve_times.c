@@ -128,7 +128,8 @@ static void overhead(void **state)
         for (int i = 0; i < CALLS; i++) {
             nori_tensor *y = NULL;
             double t0 = now_us();
-            assert_int_equal(nori_session_run(session, (const nori_tensor *const *)&x, 1, &y, 1, &err), NORI_OK);
+            assert_int_equal(
+                nori_session_run(session, (const nori_tensor *const *)&x, 1, &y, 1, &err), NORI_OK);
             double t1 = now_us();
             call(fd, request, size, logits);
             double t2 = now_us();

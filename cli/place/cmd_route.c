@@ -14,8 +14,7 @@ static const cli_option options[] = {
     {"--callers", "N", "at once (default 1)"},
     {"--deadline", "TIME", "a call must be done by then"},
     {"--percentile", "P", "of calls that must keep the deadline (default 99)"},
-    {"--hedge", "TIME", "the device starts when the server has not answered by then; never: it does not "
-                        "(default: by what was measured)"},
+    {"--hedge", "TIME", "the device starts when no answer came by then, or `never` (default: as measured)"},
     {"--only", "PLACE", "edge, cloud or split: all calls go there"},
     {"--first", "FILE", "the first part of a split, which `nori split` wrote; with --second"},
     {"--second", "NAME", "of the other part's model on the server"},
