@@ -419,6 +419,27 @@ static nori_status wrong_weight(void *user, nori_tracer *t, nori_traced *const *
     return NORI_OK;
 }
 
+/* What a program that does not look at what it gets might do. */
+static nori_status careless(void *user, nori_tracer *t, nori_traced *const *in, nori_traced **out)
+{
+    (void)user;
+    char text[8];
+    assert_null(nori_traced_op(NULL, "Relu", in, 1, NULL, 0));
+    assert_null(nori_layer_linear(NULL, in[0], NULL, NULL));
+    assert_null(nori_layer_lstm(t, NULL, NULL, NULL, NULL, NULL)); /* and all fails from here */
+    assert_null(nori_layer_attention(t, NULL, in[0], NULL, NULL, 0));
+    assert_null(nori_traced_op(t, "Relu", NULL, 3, NULL, 2));
+    assert_null(nori_traced_ints(t, NULL, 4));
+    assert_null(nori_traced_weight(t, NULL, NULL));
+    assert_null(nori_traced_constant(t, NULL, NULL));
+    assert_null(nori_traced_name(NULL, "y"));
+    assert_null(nori_traced_read(NULL));
+    assert_int_equal(nori_traced_dim(NULL, 0), 0);
+    nori_traced_text(NULL, text, sizeof(text));
+    out[0] = nori_layer_concat(t, NULL, 0, 0);
+    return NORI_OK;
+}
+
 static nori_status gives_nothing(void *user, nori_tracer *t, nori_traced *const *in, nori_traced **out)
 {
     (void)user;
@@ -478,6 +499,7 @@ static void mistakes_are_refused(void **state)
     refuses(wrong_weight, NULL, x, &o, "operation 1 (Gemm)");
     refuses(gives_nothing, NULL, x, &o, "left output \"y\" (0) empty");
     refuses(own_error, NULL, x, &o, "of its own");
+    refuses(careless, NULL, x, &o, "lstm: input is absent");
     o.path = "/nowhere/at/all.onnx";
     refuses(mlp, NULL, x, &o, "/nowhere");
     nori_tensor_free(x);

@@ -49,6 +49,9 @@ bool nori__tracer_stop(nori_tracer *t, nori_status status, const char *fmt, ...)
 
 nori_status nori_tracer_fail(nori_tracer *t, nori_status status, const char *text)
 {
+    if (!t) {
+        return NORI_ERROR_ARGUMENT;
+    }
     nori__tracer_stop(t, status == NORI_OK ? NORI_ERROR_ARGUMENT : status, "%s", text ? text : "");
     return t->status;
 }
@@ -148,6 +151,18 @@ static const char *content_key(nori_tracer *t, const nori_tensor *x)
     return nori__arena_text(&t->arena, text);
 }
 
+/* A hash says where to look, not that contents are one. */
+static bool same_content(const nori_tensor *a, const nori_tensor *b)
+{
+    bool same = a->type == b->type && a->rank == b->rank && a->bytes == b->bytes &&
+                memcmp(a->dims, b->dims, a->rank * sizeof(a->dims[0])) == 0;
+    const nori_string *x = a->data, *y = b->data;
+    for (int64_t i = 0; same && a->type == NORI_STRING && i < a->count; i++) {
+        same = x[i].size == y[i].size && (x[i].size == 0 || memcmp(x[i].data, y[i].data, x[i].size) == 0);
+    }
+    return same && (a->type == NORI_STRING || a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0);
+}
+
 nori_traced *nori_traced_constant(nori_tracer *t, const char *name, const nori_tensor *tensor)
 {
     if (!nori__tracer_goes(t)) {
@@ -160,7 +175,7 @@ nori_traced *nori_traced_constant(nori_tracer *t, const char *name, const nori_t
     }
     const char *key = content_key(t, tensor);
     nori_traced *v = key ? nori__map_get(&t->contents, key) : NULL;
-    if (v) {
+    if (v && same_content(v->tensor, tensor)) {
         t->shared++;
         return v;
     }
@@ -194,6 +209,11 @@ static nori_traced *own_constant(nori_tracer *t, nori_type type, int rank, int64
 {
     nori_tensor *x = NULL;
     if (!nori__tracer_goes(t)) {
+        return NULL;
+    }
+    if (count < 0 || (count > 0 && !data)) {
+        nori__tracer_stop(t, NORI_ERROR_ARGUMENT, "%lld numbers of a constant were expected, got none",
+                          (long long)count);
         return NULL;
     }
     if (nori__tensor_new(t->allocator, type, rank, &count, &x, NULL) != NORI_OK) {
@@ -394,6 +414,10 @@ static nori__recorded *new_record(nori_tracer *t, const char *op)
 static bool fill_record(nori_tracer *t, nori__recorded *r, nori_traced *const *in, size_t n_in,
                         const nori_attr *attrs, size_t n_attrs, size_t n_out)
 {
+    if ((n_in && !in) || (n_attrs && !attrs)) {
+        return nori__tracer_stop(t, NORI_ERROR_ARGUMENT, "%s: a list of %s was expected, got NULL", r->op,
+                                 n_in && !in ? "inputs" : "attributes");
+    }
     r->in = nori__arena_array(&t->arena, n_in + 1, sizeof(*r->in));
     r->out = nori__arena_array(&t->arena, n_out + 1, sizeof(*r->out));
     r->attrs = nori__arena_array(&t->arena, n_attrs + 1, sizeof(*r->attrs));
@@ -459,11 +483,15 @@ nori_status nori_traced_ops(nori_tracer *t, const char *op, nori_traced *const *
                             size_t input_count, const nori_attr *attrs, size_t attr_count,
                             nori_traced **outputs, size_t output_count)
 {
-    for (size_t i = 0; i < output_count; i++) {
+    for (size_t i = 0; outputs && i < output_count; i++) {
         outputs[i] = NULL;
     }
     if (!nori__tracer_goes(t)) {
         return t ? t->status : NORI_ERROR_ARGUMENT;
+    }
+    if (!outputs) {
+        nori__tracer_stop(t, NORI_ERROR_ARGUMENT, "a list of outputs was expected, got NULL");
+        return t->status;
     }
     if (!record(t, op, inputs, input_count, attrs, attr_count, outputs, output_count)) {
         for (size_t i = 0; i < output_count; i++) {
