@@ -1,7 +1,7 @@
 /* cmd_convert.c: a model under another operator set or IR version. */
 #include <string.h>
 
-#include "cli.h"
+#include "change.h"
 #include "nori/convert.h"
 
 static const cli_option options[] = {
@@ -9,6 +9,9 @@ static const cli_option options[] = {
     {"--opset", "N", "operator set of ai.onnx to write it in, up or down"},
     {"--lowest", NULL, "the lowest that can be, as `nori opset` finds it"},
     {"--ir", "N", "IR version of the file (default: what the operator set came with)"},
+    {"--external", "FILE", "data of large initializers in this file beside the model"},
+    {"--threshold", "BYTES", "with --external: from this size on (default 1k)"},
+    {"--embed", NULL, "all data in one file (most 2 GB)"},
     CLI_LOAD_OPTIONS, CLI_QUIET_OPTION, CLI_COMMON_OPTIONS,
 };
 
@@ -84,6 +87,27 @@ static void print(const cli_args *args, const nori_convert_report *r, const char
     }
 }
 
+static bool save_options(const cli_args *args, nori_save_options *o)
+{
+    uint64_t threshold = 0;
+    nori_save_options_default(o);
+    o->external = cli_value(args, "--external");
+    o->embed = cli_has(args, "--embed");
+    if (o->external && o->embed) {
+        cli_usage(args, "--external FILE or --embed, not both");
+        return false;
+    }
+    if (cli_has(args, "--threshold") && !o->external) {
+        cli_usage(args, "--threshold needs --external FILE");
+        return false;
+    }
+    if (!cli_size(args, "--threshold", &threshold)) {
+        return false;
+    }
+    o->threshold = threshold ? threshold : o->threshold;
+    return true;
+}
+
 static int run(cli_args *args)
 {
     const char *output = cli_value(args, "--output");
@@ -106,8 +130,13 @@ static int run(cli_args *args)
     if (opset && o.lowest) {
         return cli_usage(args, "--opset N or --lowest, not both");
     }
-    if (!opset && !o.lowest && !ir) {
-        return cli_usage(args, "nothing to change: --opset N, --lowest or --ir N was expected");
+    nori_save_options save;
+    if (!save_options(args, &save)) {
+        return EXIT_USAGE;
+    }
+    if (!opset && !o.lowest && !ir && !save.external && !save.embed) {
+        return cli_usage(args, "nothing to change: --opset N, --lowest, --ir N, --external FILE or --embed "
+                               "was expected");
     }
     int code = cli_load(args, &model);
     if (code == EXIT_YES && nori_convert(model, &o, &made, &report, &err) != NORI_OK) {
@@ -115,9 +144,7 @@ static int run(cli_args *args)
         code = report && nori_convert_report_blocker(report, 0, &b) ? refuse(args, report, &err)
                                                                      : cli_fail(args, &err);
     }
-    if (code == EXIT_YES && nori_model_save(made, output, &err) != NORI_OK) {
-        code = cli_fail(args, &err);
-    }
+    code = code == EXIT_YES ? change_save(args, made, output, &save) : code;
     if (code == EXIT_YES) {
         print(args, report, output);
     }
@@ -128,7 +155,9 @@ static int run(cli_args *args)
 }
 
 const cli_verb cli_convert = {"convert", "change", "MODEL --output FILE",
-                              "write a model in another operator set or IR version", options, run,
+                              "write a model in another operator set or IR version, its data beside it",
+                              options, run,
                               "  nori convert model.onnx --output old.onnx --lowest\n"
                               "  nori convert model.onnx --output new.onnx --opset 21\n"
-                              "  nori convert model.onnx --output m.onnx --ir 8\n"};
+                              "  nori convert model.onnx --output m.onnx --ir 8\n"
+                              "  nori convert model.onnx --output m.onnx --external m.bin --threshold 64k\n"};

@@ -1,8 +1,13 @@
 nori_cli_sources(
-    cmd_build.c
     change_common.c
+    cmd_build.c
     cmd_convert.c
     cmd_extract.c
+    cmd_merge.c
     cmd_opset.c
+    cmd_optimize.c
+    cmd_rebatch.c
+    cmd_rename.c
+    cmd_shapes.c
     cmd_split.c
 )

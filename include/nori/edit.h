@@ -156,6 +156,145 @@ NORI_API nori_status nori_extract(const nori_model *model, const char *const *in
                                   size_t input_count, const char *const *outputs,
                                   size_t output_count, nori_model **part, nori_error *error);
 
+/* ---- names ------------------------------------------------------------------------------ */
+
+typedef enum nori_name_kind {
+    NORI_NAME_VALUE, /* an input, an output or what a node makes */
+    NORI_NAME_NODE,
+    NORI_NAME_DIM    /* a named dimension, wherever it stands */
+} nori_name_kind;
+typedef struct nori_name {
+    nori_name_kind kind;
+    const char *from, *to;
+} nori_name;
+/* All at once, so that two may change places. A name that is in use is refused: two dimensions of one
+ * name would be one size. Errors: ARGUMENT (no such name, in use, given twice), UNSUPPORTED (training
+ * info or quantization annotations name the value), MEMORY. */
+NORI_API nori_status nori_rename(const nori_model *model, const nori_name *names, size_t count,
+                                 nori_model **renamed, nori_error *error);
+
+/* ---- joining ---------------------------------------------------------------------------- */
+
+typedef struct nori_joint {
+    const char *output; /* of the first model */
+    const char *input;  /* of the second, which gets it */
+} nori_joint;
+typedef struct nori_merge_options {
+    size_t size;              /* sizeof, set by _default */
+    const nori_joint *joints; /* NULL: outputs and inputs of one name */
+    size_t joint_count;
+    const char *prefix;       /* put before names of the second model that the first has, too; NULL:
+                                 "b/" */
+    int keep;                 /* 1: outputs that are joined stay outputs */
+    nori_proof_options proof;
+} nori_merge_options;
+NORI_API void nori_merge_options_default(nori_merge_options *options);
+
+typedef struct nori_merge_report {
+    size_t size;       /* sizeof, set by the caller */
+    size_t joints;     /* values handed on */
+    size_t shared;     /* inputs of both, of one name and type, which became one */
+    size_t renamed;    /* names of the second model that got the prefix */
+    int64_t opset_a, opset_b, opset; /* of ai.onnx: before, and of the result; 0: not imported */
+    int64_t ir_a, ir_b, ir;
+    nori_proof proof;  /* the merged model against the two one after the other */
+} nori_merge_report;
+/* Two models as one: the first's nodes, then the second's; the first's inputs, then those of the
+ * second that are neither joined nor, by name and type, inputs of the first; outputs likewise. Where
+ * operator sets differ the older is converted to the newer, else the newer to the older; IR versions
+ * become the newer of the two. Metadata of both is kept, the first's where both have a key. Errors:
+ * ARGUMENT (a joint that is not there, types or sizes that differ, nothing to join), UNSUPPORTED
+ * (operator sets that no conversion brings together; two different functions of one name), DATA (they
+ * do not agree), MODEL, MEMORY. report may be NULL. */
+NORI_API nori_status nori_merge(const nori_model *a, const nori_model *b,
+                                const nori_merge_options *options, nori_model **merged,
+                                nori_merge_report *report, nori_error *error);
+
+/* ---- optimizing ------------------------------------------------------------------------- */
+
+#define NORI_OPTIMIZE_PASSES 12
+typedef struct nori_optimize_options {
+    size_t size;        /* sizeof, set by _default */
+    const char *passes; /* only these, comma-separated: fold, branch, identity, transpose, pad, gemm,
+                           affine, same_nodes, dead, same_constants; NULL: all */
+    nori_proof_options proof;
+} nori_optimize_options;
+NORI_API void nori_optimize_options_default(nori_optimize_options *options);
+
+typedef struct nori_optimize_report {
+    size_t size; /* sizeof, set by the caller */
+    size_t nodes_before, nodes_after;         /* of all graphs */
+    size_t constants_before, constants_after; /* initializers */
+    uint64_t bytes_before, bytes_after;       /* of these */
+    struct {
+        const char *name; /* static storage; NULL: past the last */
+        size_t changes;   /* nodes or constants it took out or joined */
+    } passes[NORI_OPTIMIZE_PASSES];
+    char left_out[32];    /* the one rewrite that moved the results, and was not used; "" */
+    nori_proof proof;
+} nori_optimize_report;
+/* What a simplifier does, at the file's own operator set: constants are folded (none that would grow
+ * the file by much), an If with a constant condition becomes its branch, nodes that do nothing and
+ * parts that nobody reads go, Transposes, pads, biases and scales are joined to the standard operators
+ * beside them, and what is there twice is kept once. No operator is used that ONNX does not have, and
+ * quantized constants stay quantized. Inputs and outputs stay as they are; files before IR version 4
+ * become 4. The result is checked, and run against the original on the same inputs: where they do not
+ * agree, the rewrite that moved them is found and left out. Errors: ARGUMENT (no such pass), MODEL,
+ * UNSUPPORTED (it does not run on inputs made up), DATA (it does not agree), MEMORY. */
+NORI_API nori_status nori_optimize(const nori_model *model, const nori_optimize_options *options,
+                                   nori_model **optimized, nori_optimize_report *report,
+                                   nori_error *error);
+
+/* ---- shapes ----------------------------------------------------------------------------- */
+
+typedef struct nori_batch_input {
+    const char *name;
+    int axis;
+} nori_batch_input;
+typedef struct nori_rebatch_options {
+    size_t size;      /* sizeof, set by _default */
+    int64_t batch;    /* 0: free, under this name */
+    const char *name; /* default "batch" */
+    const nori_batch_input *inputs; /* which hold the batch, and where; 0: axis 0 of all of rank 2 and
+                                       more where it is what the first of them has */
+    size_t input_count;
+    nori_proof_options proof;
+} nori_rebatch_options;
+NORI_API void nori_rebatch_options_default(nori_rebatch_options *options);
+
+typedef struct nori_rebatch_report nori_rebatch_report;
+typedef struct nori_rebatch_change {
+    size_t size;            /* sizeof, set by the caller */
+    const char *path, *what; /* of a node that was mended */
+} nori_rebatch_change;
+/* A model that takes any batch (or N) where it took a fixed one, usually 1. Nodes with the old size
+ * written into them are mended: Reshape and Expand by constant shapes, Slice, sizes of Resize, what is
+ * joined to a batch (class tokens, first states of LSTM, GRU, RNN). The proof runs three batches alone
+ * and as one: each row must agree. Errors: ARGUMENT (no such input or axis), UNSUPPORTED (a node that
+ * cannot take another batch, by name; items that are mixed), MODEL, MEMORY. report may be NULL. */
+NORI_API nori_status nori_rebatch(const nori_model *model, const nori_rebatch_options *options,
+                                  nori_model **rebatched, nori_rebatch_report **report,
+                                  nori_error *error);
+NORI_API int nori_rebatch_report_change(const nori_rebatch_report *report, size_t index,
+                                        nori_rebatch_change *change); /* 0: past the last */
+NORI_API int64_t nori_rebatch_report_before(const nori_rebatch_report *report); /* the old batch */
+NORI_API void nori_rebatch_report_proof(const nori_rebatch_report *report, nori_proof *proof);
+NORI_API void nori_rebatch_report_free(nori_rebatch_report *report);
+
+typedef struct nori_axis_change {
+    const char *input; /* NULL: every dimension of the old name, in the whole model */
+    int axis;          /* of the input */
+    const char *old;   /* name; with input NULL only */
+    int64_t value;     /* 0 and more: fixed at it; -1: free, under the name */
+    const char *name;  /* NULL: free without a name */
+} nori_axis_change;
+/* Fixes or frees dimensions of inputs, and says again what follows from them: outputs, and with infer
+ * the type of every value, where they are known. The body is not changed: a free size that it has
+ * written into it stays (nori_check finds such, nori_rebatch mends a batch). Errors: ARGUMENT (no such
+ * input, axis or name), MODEL (sizes that do not fit), MEMORY. */
+NORI_API nori_status nori_shapes(const nori_model *model, const nori_axis_change *changes,
+                                 size_t count, int infer, nori_model **changed, nori_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -20,17 +20,41 @@ static void shape_text(char *out, size_t size, int rank, const int64_t *dims,
     }
 }
 
-/* A node whose constant shape also fixes the batch, for the hint when axis 0 does not fit. */
-static const nori__node *baked_reshape(const nori_session *s, int64_t batch)
+/* The first number of an initializer or a Constant of the file; -1: it is neither. */
+static int64_t first_number(const nori__pb_graph *g, nori__str name)
 {
-    for (const nori__node *n = s->ir->main->first; n; n = n->next) {
-        bool reshape = nori__node_is(n, NORI__OP_ONNX_Reshape) ||
-                       nori__node_is(n, NORI__OP_ONNX_Expand);
-        if (!reshape || n->input_count < 2) {
-            continue;
+    const nori__pb_tensor *t = NULL;
+    for (size_t i = 0; i < g->initializers.count && !t; i++) {
+        nori__str own = g->initializers.items[i].name;
+        t = own.n == name.n && memcmp(own.p, name.p, name.n) == 0 ? &g->initializers.items[i] : NULL;
+    }
+    for (size_t i = 0; i < g->nodes.count && !t; i++) {
+        const nori__pb_node *n = &g->nodes.items[i];
+        bool makes = n->outputs.count == 1 && n->outputs.items[0].n == name.n && name.n > 0 &&
+                     memcmp(n->outputs.items[0].p, name.p, name.n) == 0;
+        for (size_t k = 0; makes && nori__str_is(n->op_type, "Constant") && k < n->attrs.count; k++) {
+            t = n->attrs.items[k].t ? n->attrs.items[k].t : t;
         }
-        const nori_tensor *t = nori__value_const(n->inputs[1]);
-        if (t && t->type == NORI_INT64 && t->count > 1 && ((const int64_t *)t->data)[0] == batch) {
+    }
+    int64_t first = -1;
+    bool list = t && t->data_type == NORI_INT64 && t->dims.count == 1 && t->dims.items[0] > 1;
+    if (list && t->raw.n >= sizeof(first)) {
+        memcpy(&first, t->raw.p, sizeof(first));
+    } else if (list && t->ints.count > 0) {
+        first = t->ints.items[0];
+    }
+    return first;
+}
+
+/* A node of the file whose constant shape also fixes the batch, for the hint when axis 0 does not fit:
+ * compiling may have put another in its place. */
+static const nori__pb_node *baked_node(const nori_session *s, int64_t batch)
+{
+    const nori__pb_graph *g = s->source->pb->graph;
+    for (size_t i = 0; i < g->nodes.count; i++) {
+        const nori__pb_node *n = &g->nodes.items[i];
+        bool shapes = nori__str_is(n->op_type, "Reshape") || nori__str_is(n->op_type, "Expand");
+        if (shapes && n->inputs.count > 1 && first_number(g, n->inputs.items[1]) == batch) {
             return n;
         }
     }
@@ -39,14 +63,19 @@ static const nori__node *baked_reshape(const nori_session *s, int64_t batch)
 
 static void hint_axis(const nori_session *s, int axis, int64_t expected, nori_error *err)
 {
-    const nori__node *baked = axis == 0 ? baked_reshape(s, expected) : NULL;
+    const nori__pb_node *baked = axis == 0 ? baked_node(s, expected) : NULL;
     if (baked) {
-        char path[256];
-        nori__node_path(baked, path, sizeof(path));
+        nori__str name = baked->name.n || baked->outputs.count == 0 ? baked->name : baked->outputs.items[0];
         nori__hint(err,
-                   "the model was exported with this size, and node %s also has it built in: "
-                   "feed %lld at a time, or export with dynamic axes",
-                   path, (long long)expected);
+                   "the model was exported with this size, and node %.*s (%.*s) also has it built in: "
+                   "feed %lld at a time, or let `nori rebatch` make one that takes any",
+                   (int)(name.n < 200 ? name.n : 200), name.n ? name.p : "", (int)baked->op_type.n,
+                   baked->op_type.p, (long long)expected);
+    } else if (axis == 0) {
+        nori__hint(err,
+                   "the size of axis 0 is fixed, by the model's export or by a dimension given with it: "
+                   "feed %lld, or let `nori rebatch` make a model that takes any",
+                   (long long)expected);
     } else {
         nori__hint(err,
                    "the size of axis %d is fixed, by the model's export or by a dimension given "

@@ -25,6 +25,9 @@
 nori_status nori__edit_typed(const nori_model *model, const char *const *dim_names,
                              const int64_t *dim_values, size_t dim_count, nori__ir **ir,
                              nori_error *err);
+nori_status nori__edit_typed_ir(const nori__ir *from, const char *const *dim_names,
+                                const int64_t *dim_values, size_t dim_count, nori__ir **ir,
+                                nori_error *err);
 /* The value of a name, or NULL. */
 const nori__value *nori__edit_value(const nori__ir *typed, const char *name);
 /* Bytes a value takes; false: its sizes are not all known. */
@@ -76,6 +79,10 @@ typedef struct nori__values { /* named tensors, owned */
 } nori__values;
 void nori__values_free(nori__values *v);
 const nori_tensor *nori__values_find(const nori__values *v, const char *name);
+/* The same values, in memory of their own. */
+nori_status nori__values_copy(const nori__values *from, nori__arena *arena, nori__values *to,
+                              nori_error *err);
+void nori__proof_fill(nori_tensor *t, uint64_t *state); /* other content, made up */
 /* Makes inputs on which the model runs, and runs it. UNSUPPORTED: none were found, why says it. */
 nori_status nori__proof_run(const nori_model *model, const nori_proof_options *o,
                             nori__arena *arena, nori__values *inputs, nori__values *outputs,

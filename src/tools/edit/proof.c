@@ -9,6 +9,7 @@
 /* Sizes for free axes but the first, which is 1 item; what convolutions of pictures and of time, and
  * lengths of text, mostly take. */
 static const int64_t sizes[] = {16, 64, 256, 8, 32, 128, 512, 1, 1024};
+#define SHORT_NS ((uint64_t)200000000)
 static const int64_t integers[] = {10, 2}; /* integers are below: indices must be in range */
 
 void nori__proof_begin(nori_proof *proof)
@@ -98,6 +99,16 @@ static nori_status run(nori_session *session, const nori_tensor *const *in, size
     uint64_t start = nori__now_ns();
     nori_status s = nori_session_run(session, in, n_in, outputs->tensors, n, err);
     *ns = nori__now_ns() - start;
+    if (s == NORI_OK && *ns < SHORT_NS) { /* the first run makes its memory: the second is timed */
+        nori_tensor **again = nori__arena_array(arena, n + 1, sizeof(*again));
+        start = nori__now_ns();
+        if (again && nori_session_run(session, in, n_in, again, n, NULL) == NORI_OK) {
+            *ns = nori__now_ns() - start;
+        }
+        for (size_t i = 0; again && i < n; i++) {
+            nori_tensor_free(again[i]);
+        }
+    }
     return s;
 }
 
@@ -142,6 +153,26 @@ static void fill(nori_tensor *t, uint64_t *state, int64_t below)
             nori__tensor_set_i64(t, i, (int64_t)(r % (uint64_t)below));
         }
     }
+}
+
+void nori__proof_fill(nori_tensor *t, uint64_t *state)
+{
+    fill(t, state, integers[NORI__COUNT(integers) - 1]);
+}
+
+nori_status nori__values_copy(const nori__values *from, nori__arena *arena, nori__values *to,
+                              nori_error *err)
+{
+    if (!values_room(to, from->count, arena)) {
+        return nori__no_memory(err);
+    }
+    for (size_t i = 0; i < from->count; i++) {
+        to->names[i] = from->names[i];
+        if (from->tensors[i]) {
+            NORI__TRY(nori__tensor_copy(arena->allocator, from->tensors[i], &to->tensors[i], err));
+        }
+    }
+    return NORI_OK;
 }
 
 static int64_t size_of(const nori_value_info *info, int d, const nori_proof_options *o, int64_t free_size)

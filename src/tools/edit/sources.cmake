@@ -1,8 +1,18 @@
 nori_sources(
     cuts.c
     extract.c
+    merge.c
     model_part.c
+    names.c
+    optimize.c
+    optimize_fuse.c
+    optimize_same.c
     proof.c
+    rebatch.c
+    rebatch_mend.c
+    rebatch_prove.c
+    rename.c
+    shapes.c
     split.c
     stages.c
     typed.c

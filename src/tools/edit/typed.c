@@ -30,11 +30,11 @@ static nori_status fix(nori__ir *ir, const char *name, int64_t size, nori_error 
     return NORI_OK;
 }
 
-nori_status nori__edit_typed(const nori_model *model, const char *const *dim_names,
-                             const int64_t *dim_values, size_t dim_count, nori__ir **ir,
-                             nori_error *err)
+nori_status nori__edit_typed_ir(const nori__ir *from, const char *const *dim_names,
+                                const int64_t *dim_values, size_t dim_count, nori__ir **ir,
+                                nori_error *err)
 {
-    NORI__TRY(nori__ir_copy(nori__model_ir(model), ir, err));
+    NORI__TRY(nori__ir_copy(from, ir, err));
     nori_status s = NORI_OK;
     for (size_t i = 0; s == NORI_OK && i < dim_count; i++) {
         s = fix(*ir, dim_names[i], dim_values[i], err);
@@ -46,6 +46,13 @@ nori_status nori__edit_typed(const nori_model *model, const char *const *dim_nam
         *ir = NULL;
     }
     return s;
+}
+
+nori_status nori__edit_typed(const nori_model *model, const char *const *dim_names,
+                             const int64_t *dim_values, size_t dim_count, nori__ir **ir,
+                             nori_error *err)
+{
+    return nori__edit_typed_ir(nori__model_ir(model), dim_names, dim_values, dim_count, ir, err);
 }
 
 const nori__value *nori__edit_value(const nori__ir *typed, const char *name)
