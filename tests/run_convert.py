@@ -24,6 +24,7 @@ p.add_argument("--filter", default="")
 p.add_argument("--atol", default="1e-3")
 p.add_argument("--rtol", default="1e-3")
 p.add_argument("--most", type=int, default=200, help="megabytes: larger models are left out")
+p.add_argument("--provider", default="cpu", help="that runs what was made, as ort:cpu")
 p.add_argument("--list", action="store_true", help="what was refused, and why")
 args = p.parse_args()
 
@@ -35,7 +36,7 @@ def nori(*words):
 
 def passes(model, case):
     code, _, err = nori("run", model, "--test-data", os.path.join(case, "test_data_set_0"), "--threads",
-                        "1", "--atol", args.atol, "--rtol", args.rtol)
+                        "1", "--atol", args.atol, "--rtol", args.rtol, "--provider", args.provider)
     return code == 0, err
 
 
