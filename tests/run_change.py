@@ -101,6 +101,8 @@ class Case:
 
     def fp16(self, folder):
         made = os.path.join(folder, "h.onnx")
+        if any("Quantize" in o or "Integer" in o or o.startswith("QLinear") for _, o in operators(self.model)):
+            return self.note("integers already", "fp16")
         code, _, err = nori("quantize", self.model, "--kind", "fp16", "--output", made)
         if code != 0:
             return self.note("refused", "fp16", err)
