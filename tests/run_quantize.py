@@ -68,9 +68,12 @@ def inputs_of(source, place):
         os.mkdir(folder)
         with zipfile.ZipFile(source) as z:
             names = sorted(n for n in z.namelist() if n.startswith("in_"))
-            for n in names:
-                z.extract(n, folder)
-        return folder, [os.path.join(folder, n) for n in names]
+            data = os.path.join(place, "in.npz")  # arrays found by place, as samples of all inputs
+            with zipfile.ZipFile(data, "w") as to:
+                for n in names:
+                    z.extract(n, folder)
+                    to.writestr("arr_" + n[3:], z.read(n))
+        return data, [os.path.join(folder, n) for n in names]
     first = os.path.join(source, "test_data_set_0")
     files = sorted((n for n in os.listdir(first) if n.startswith("input_")),
                    key=lambda n: int(n.split("_")[1].split(".")[0]))

@@ -27,6 +27,7 @@ static const cli_option options[] = {
     {"--exclude", "NAME", "node (also NAME*) or operator that stays float; may be repeated"},
     {"--budget", "WORD=X", "static: sqnr=20dB (default), top1=0.5%, max-latency=5ms; repeatable"},
     {"--without", "STEP", "static: not fold, equalize, smooth, bias, adaround; repeatable"},
+    {"--attention", NULL, "dynamic: products of two activations, as in attention, on integers too"},
     {"--spare-slow", NULL, "static: layers that integers make slower on this machine stay float"},
     {"--no-search", NULL, "static: every step, every layer, whatever it costs"},
     {"--html", "FILE", "the report as a page with pictures; needs no network"},
@@ -100,6 +101,7 @@ static bool search_options(const cli_args *args, nori_quantize_options *o)
     }
     o->search = !cli_has(args, "--no-search");
     o->spare_slow = cli_has(args, "--spare-slow");
+    o->attention = cli_has(args, "--attention");
     return true;
 }
 
@@ -119,6 +121,7 @@ static bool kind_has_options(const cli_args *args, int kind, const char *word_of
                 {"--without", STATIC, "static"},
                 {"--no-search", STATIC, "static"},
                 {"--spare-slow", STATIC, "static"},
+                {"--attention", DYNAMIC, "dynamic"},
                 {"--rounding", WEIGHTS, "weights"},
                 {"--calibration", STATIC | HALF, "static, fp16 and bf16"},
                 {"--weights", STATIC | DYNAMIC | WEIGHTS, "static, dynamic and weights"},

@@ -474,6 +474,7 @@ typedef struct nori_quantize_options {
                             make slower stay float where it is exceeded */
     nori_quantize_rounding rounding; /* weights alone; GPTQ needs samples, others do not look at them */
     int spare_slow;      /* 1: they do in any case: what is written then depends on the machine */
+    int attention;       /* dynamic: 1: products of two activations, as in attention, too */
 } nori_quantize_options;
 NORI_API void nori_quantize_options_default(nori_quantize_options *options);
 

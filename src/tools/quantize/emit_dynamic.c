@@ -1,6 +1,7 @@
 /* emit_dynamic.c: products of integers whose activations are quantized in each run:
  *     A -> DynamicQuantizeLinear -> MatMulInteger or ConvInteger -> Cast -> Mul by both scales
- * and the bias behind. Needs no samples; each run looks for the ranges itself. */
+ * and the bias behind. Products of two activations quantize both. LSTM, GRU and RNN get 8-bit weights.
+ * Needs no samples; each run looks for the ranges itself. */
 #include "ops/op.h"
 #include "tools/quantize/quantize.h"
 
@@ -109,9 +110,47 @@ static nori_status product(nori__quantizer *q, nori__node *n, const nori__q_weig
     return NORI_OK;
 }
 
+/* The last step makes the node's own output. */
+static void replace(nori__node *n, nori__value *last)
+{
+    nori__value *out = n->outputs[0];
+    nori__node *maker = last->producer;
+    nori__node_remove(n);
+    maker->outputs[0] = out;
+    out->producer = maker;
+    last->producer = NULL;
+}
+
+/* A product of two activations, integers of both from each run. */
+static nori_status emit_both(nori__quantizer *q, nori__node *n)
+{
+    nori__value *a[3], *b[3], *numbers, *scale, *scaled;
+    const char *base = n->outputs[0]->name;
+    NORI__TRY(dynamic(q, n->inputs[0], a));
+    NORI__TRY(dynamic(q, n->inputs[1], b));
+    nori__value *in[4] = {a[0], b[0], a[2], b[2]}, *integers = value(q, base, "integers");
+    nori__node *p =
+        integers ? nori__node_new(q->ir->main, n, "", "MatMulInteger", in, 4, &integers, 1) : NULL;
+    if (!p) {
+        return nori__no_memory(q->err);
+    }
+    p->name = n->name;
+    NORI__TRY(step(q, n, "Cast", integers, NULL, base, "float", &numbers));
+    if (!nori__node_set_int(numbers->producer, "to", NORI_FLOAT)) {
+        return nori__no_memory(q->err);
+    }
+    NORI__TRY(step(q, n, "Mul", a[1], b[1], base, "scale", &scale));
+    NORI__TRY(step(q, n, "Mul", numbers, scale, base, "scaled", &scaled));
+    replace(n, scaled);
+    return NORI_OK;
+}
+
 static nori_status emit_node(nori__quantizer *q, nori__node *n)
 {
     const nori_tensor *w = nori__value_const(n->inputs[1]);
+    if (!w) {
+        return emit_both(q, n);
+    }
     nori__value *bias = n->input_count > 2 ? n->inputs[2] : NULL, *out = n->outputs[0];
     bool conv = nori__node_is(n, NORI__OP_ONNX_Conv);
     nori_tensor *turned = NULL;
@@ -149,12 +188,7 @@ static nori_status emit_node(nori__quantizer *q, nori__node *n)
         }
         NORI__TRY(step(q, n, "Add", scaled, shaped, out->name, "biased", &last));
     }
-    /* The last step makes the node's own output. */
-    nori__node *maker = last->producer;
-    nori__node_remove(n);
-    maker->outputs[0] = out;
-    out->producer = maker;
-    last->producer = NULL;
+    replace(n, last);
     return NORI_OK;
 }
 
@@ -173,7 +207,9 @@ nori_status nori__q_emit_dynamic(nori__quantizer *q)
         if (n->id >= q->n_nodes || !q->chosen[n->id]) {
             continue;
         }
-        if (fits(q, n)) {
+        if (nori__q_recurrent(n)) {
+            NORI__TRY(nori__q_emit_recurrent(q, n));
+        } else if (fits(q, n)) {
             nori__q_report_node(q, n, NULL);
             NORI__TRY(emit_node(q, n));
         } else {

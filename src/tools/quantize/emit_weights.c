@@ -224,6 +224,10 @@ static nori_status emit_all(emitting *e)
         if (n->id >= q->n_nodes || !q->chosen[n->id]) {
             continue;
         }
+        if (nori__q_recurrent(n)) {
+            NORI__TRY(nori__q_emit_recurrent(q, n));
+            continue;
+        }
         if (q->options->packed && !as_matrix(n, nori__value_const(n->inputs[1]), &m)) {
             nori__q_report_node(q, n, "the packed form is for products of matrices");
             continue;

@@ -172,6 +172,10 @@ nori_status nori__q_select_weights(nori__quantizer *q);
 nori_status nori__q_emit(nori__quantizer *q);
 nori_status nori__q_emit_dynamic(nori__quantizer *q);
 nori_status nori__q_emit_weights(nori__quantizer *q);
+/* emit_recurrent.c: LSTM, GRU, RNN, whose weights alone become integers; _fits: they are constant. */
+bool nori__q_recurrent(const nori__node *n);
+bool nori__q_recurrent_fits(const nori__node *n);
+nori_status nori__q_emit_recurrent(nori__quantizer *q, nori__node *n);
 /* emit_qoperator.c: pairs around operators become operators on integers. */
 nori_status nori__q_form_operators(nori__quantizer *q, nori_model **model);
 nori_status nori__q_import_microsoft(nori__ir *ir, nori_error *err); /* quantize.c */

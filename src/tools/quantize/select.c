@@ -5,6 +5,7 @@
  * that no value is quantized only to be dequantized at once. */
 #include <math.h>
 
+#include "ops/resolve.h"
 #include "tools/quantize/search.h"
 
 /* Values whose ranges differ by more would lose over two of their eight bits to a common scale. */
@@ -242,22 +243,62 @@ static nori_status make_tables(nori__quantizer *q)
     return q->values && q->chosen ? NORI_OK : nori__no_memory(q->err);
 }
 
+/* A product of two activations, as attention has them. typed: a copy of the graph whose types were
+ * inferred; NULL: not asked for. */
+static bool product_of_two(const nori__node *n, const nori__ir *typed)
+{
+    bool two = nori__node_is(n, NORI__OP_ONNX_MatMul) && n->input_count == 2;
+    for (uint32_t i = 0; two && i < 2; i++) {
+        const nori__value *v = n->inputs[i];
+        const nori__value *t = v && typed ? nori__value_find(typed->main, v->name) : NULL;
+        two = v && !v->constant &&
+              (!typed || (t && t->type.kind == NORI_KIND_TENSOR && t->type.elem == NORI_FLOAT));
+    }
+    return two;
+}
+
+/* Types of activations, as the newest forms of the operators tell them; what cannot be told is left
+ * open. */
+static nori_status infer_copy(nori__quantizer *q, nori__ir **typed)
+{
+    nori_error why = {0};
+    NORI__TRY(nori__ir_copy(q->ir, typed, q->err));
+    nori_status s = nori__inline_functions(*typed, &why);
+    s = s == NORI_OK ? nori__upgrade(*typed, &why) : s;
+    return s == NORI_ERROR_MEMORY ? nori__no_memory(q->err) : NORI_OK;
+}
+
+/* Whether a node gets integers where only weights matter; *why not. */
+static bool takes_integers(const nori__quantizer *q, const nori__node *n, const nori__ir *typed,
+                           const char **why)
+{
+    const nori__value *w = n->input_count > 1 ? n->inputs[1] : NULL;
+    bool recurrent = nori__q_recurrent(n), weighted = nori__q_role_of(n) == NORI__Q_WEIGHTED;
+    bool two = q->options->kind == NORI_QUANTIZE_DYNAMIC && product_of_two(n, typed);
+    *why = nori__q_excluded(q, n)     ? "excluded by option"
+           : !weighted && !recurrent  ? "the operator has no weights"
+           : two && !q->options->attention
+               ? "a product of two activations: only --attention puts it on integers"
+               : "its weights are not constant";
+    return !nori__q_excluded(q, n) && n->output_count > 0 && n->outputs[0] &&
+           ((weighted && w && is_float_const(w)) || (recurrent && nori__q_recurrent_fits(n)) ||
+            (two && q->options->attention));
+}
+
 nori_status nori__q_select_weights(nori__quantizer *q)
 {
+    nori__ir *typed = NULL;
     NORI__TRY(make_tables(q));
-    for (const nori__node *n = q->ir->main->first; n; n = n->next) {
-        const nori__value *w = n->input_count > 1 ? n->inputs[1] : NULL;
-        bool weighted = nori__q_role_of(n) == NORI__Q_WEIGHTED;
-        bool fits = weighted && w && is_float_const(w) && !nori__q_excluded(q, n);
-        q->chosen[n->id] = fits && n->outputs[0];
+    nori_status s = q->options->attention ? infer_copy(q, &typed) : NORI_OK;
+    for (const nori__node *n = q->ir->main->first; n && s == NORI_OK; n = n->next) {
+        const char *why;
+        q->chosen[n->id] = takes_integers(q, n, typed, &why);
         if (!q->chosen[n->id]) {
-            nori__q_report_node(q, n, "%s",
-                                !weighted        ? "the operator has no weights"
-                                : nori__q_excluded(q, n) ? "excluded by option"
-                                                 : "its weights are not constant");
+            nori__q_report_node(q, n, "%s", why);
         }
     }
-    return NORI_OK;
+    nori__ir_free(typed);
+    return s;
 }
 
 nori_status nori__q_select(nori__quantizer *q)

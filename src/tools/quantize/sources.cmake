@@ -12,6 +12,7 @@ nori_sources(
     emit_common.c
     emit_dynamic.c
     emit_qoperator.c
+    emit_recurrent.c
     emit_weights.c
     equalize.c
     exact_sum.c
