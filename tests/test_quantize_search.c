@@ -285,25 +285,23 @@ static void slow_layer(void **state)
         o.spare_slow = spare;
         o.threads = 1;
         nori_model *made = NULL;
-        for (int tries = 0; tries < 20; tries++) { /* a neighbour may fall on the float runs alone */
+        bool clear = false; /* a neighbour may fall on the float runs alone: measured again */
+        for (int tries = 0; !clear && tries < 20; tries++) {
+            if (made) {
+                nori_quantize_report_free(report);
+                nori_model_free(made);
+            }
             made = quantize(model, &from, &o, &report);
             assert_true(node_of(report, "thin", &n));
             nori_quantize_report_summary(report, &s);
-            if (n.int_ms > n.float_ms &&
-                (spare ? !n.quantized : s.int_ms > 1.05 * s.float_ms)) { /* as much is told */
-                break;
-            }
-            nori_quantize_report_free(report);
-            nori_model_free(made);
-            made = NULL;
+            clear = n.int_ms > n.float_ms &&
+                    (spare ? !n.quantized : s.int_ms > 1.05 * s.float_ms); /* as much is told */
         }
-        assert_non_null(made);
         for (size_t i = 0; (a = nori_quantize_report_advice(report, i)) != NULL; i++) {
             told = told || strstr(a, "--spare-slow");
             blamed = blamed || strstr(a, "budget") || strstr(a, "quantization-aware");
         }
-        assert_true(node_of(report, "thin", &n));
-        if (n.int_ms <= n.float_ms && times_say_nothing()) {
+        if (!clear && times_say_nothing()) {
             print_message("busy or sanitized: times are not tested (integers %.3g ms, float %.3g ms)\n",
                           n.int_ms, n.float_ms);
             nori_quantize_report_free(report);
