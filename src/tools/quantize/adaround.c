@@ -13,8 +13,8 @@
 #define MOST_ROWS 1536                  /* of a column: H takes their square */
 #define MOST_BYTES ((size_t)256 << 20)  /* of all H */
 #define MOST_PLACES 4096                /* of a layer's samples */
-#define GATHER_WORK 1e10                /* products of all layers while H is gathered */
-#define TURN_WORK 2e10                  /* the same while weights are turned, about */
+#define GATHER_WORK 2e9                 /* products of all layers while H is gathered */
+#define TURN_WORK 3e9                   /* the same while weights are turned, about */
 #define SWEEPS 8
 #define DAMPING 0.01                    /* of the mean of H's diagonal, added to it */
 #define SHARES 16                       /* of a layer's places: at most one comes from a sample */
