@@ -70,11 +70,15 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
     for (size_t i = 0; i < rows; i++) {
         s[i][0] = s[i][1] = v_zero();
     }
+    size_t fetch_step = f->fetch ? f->fetch_step : 0;
+    const char *line = (const char *)(f->fetch ? f->fetch : (const void *)b);
     size_t p = 0;
 #if MR == 6 /* with more sums four steps do not fit the registers */
     if (next == sizeof(float)) { /* rows along k: several steps a turn, fewer additions of addresses */
         for (; p + TURN <= k; p += TURN, b += TURN * NR) {
             for (size_t u = 0; u < TURN; u++) {
+                NORI__PREFETCH(line);
+                line += fetch_step;
                 vf b0 = v_load(b + u * NR), b1 = halves > 1 ? v_load(b + u * NR + VL) : b0;
                 for (size_t i = 0; i < rows; i++) {
                     const char *q = i < 3 ? p0 : i < 6 ? p3 : i < 9 ? p6 : i < 12 ? p9 : p12;
@@ -94,6 +98,8 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
     }
 #endif
     for (; p < k; p++, b += NR) {
+        NORI__PREFETCH(line);
+        line += fetch_step;
         vf b0 = v_load(b), b1 = halves > 1 ? v_load(b + VL) : b0;
         UNROLL
         for (size_t i = 0; i < rows; i++) {

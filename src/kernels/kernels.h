@@ -26,6 +26,8 @@ typedef struct nori__f32_finish {
     size_t ld_add;    /* its row stride */
     bool clamp;       /* limit to [low, high] at last; NaN stays */
     float low, high;
+    const void *fetch; /* f32_tile: a line a step of k is asked for from here on, fetch_step bytes */
+    size_t fetch_step; /* apart, into the second cache; nothing is read. NULL: none */
 } nori__f32_finish;
 
 /* What happens to the sums of a tile over channel blocks. Blocks lie y_block apart in y and add, one

@@ -7,7 +7,7 @@
 
 #define K_BLOCK 288           /* 32 columns of it: 36 KB */
 #define CHUNK_COLUMNS 192     /* of K_BLOCK depth: 221 KB */
-#define LINE 16               /* floats of a cache line */
+#define LINE 64               /* bytes of a cache line */
 #define A_BLOCK (192 * 1024)  /* bytes of A kept in the second cache */
 
 typedef struct cut {
@@ -71,10 +71,10 @@ static size_t row_of(const product_job *job, const nori__product_part *part, siz
     return part->a_row ? i * job->p->m / job->cut.rows : i * job->cut.mr;
 }
 
-/* The share of one of parts of the next panel's lines, so that it has come when its turn does. */
-static void fetch(const float *b, size_t floats, size_t i, size_t parts)
+/* A whole panel at once: too few tiles use the one before it for a line a step. */
+static void fetch_all(const float *b, size_t floats)
 {
-    for (size_t at = floats * i / parts; at < floats * (i + 1) / parts; at += LINE) {
+    for (size_t at = 0; at < floats; at += LINE / sizeof(float)) {
         NORI__PREFETCH(b + at);
     }
 }
@@ -97,6 +97,12 @@ static void multiply(const product_job *job, const nori__product_part *part, con
             size_t col = j * c->nr, cols = p->n - col < c->nr ? p->n - col : c->nr;
             const float *panel = b + (j - j0) * b_panel;
             const float *next = j + 1 < j1 ? panel + b_panel : ie < i1 ? b : after;
+            /* Each tile asks for its share of the panel that comes next, so that it has come. */
+            size_t share = divide_up(c->nr * sizeof(float), ie - ib);
+            bool evenly = part->b && next && share <= LINE;
+            if (part->b && next && !evenly) {
+                fetch_all(next, kc * c->nr);
+            }
             f.col = first && p->col ? p->col + col : NULL;
             for (size_t i = ib; i < ie; i++) {
                 size_t row = row_of(job, part, i), end = row_of(job, part, i + 1);
@@ -107,9 +113,8 @@ static void multiply(const product_job *job, const nori__product_part *part, con
                 f.row = first && part->row ? part->row + row : NULL;
                 f.add = !first ? to : part->add ? part->add + row * p->ldc + col : NULL;
                 f.ld_add = p->ldc;
-                if (part->b && next) {
-                    fetch(next, kc * c->nr, i - ib, ie - ib);
-                }
+                f.fetch = evenly ? next + (i - ib) * share * kc / sizeof(float) : NULL;
+                f.fetch_step = share;
                 job->kern->f32_tile(rows, cols, kc, a, a_row, a_k, panel, to, p->ldc, &f);
             }
         }
