@@ -1,9 +1,17 @@
 #!/usr/bin/env python3
 """What nori is measured by, target beside figure, against ONNX Runtime in the same process run.
 
-    bench/targets.py [--models DIR] [--threads 1,2] [--rounds 7] [--filter TEXT] [--markdown]
+    bench/targets.py [--models DIR] [--more DIR] [--threads 1,2] [--rounds 7] [--filter TEXT] [--int8]
+                     [--markdown]
 
 DIR holds networks exported by torch (NAME_opN.onnx); without them the bundled network alone is measured.
+--more DIR adds folders of published models (DIR/NAME/*.onnx): those that take the peer over 1 ms. --int8
+also quantizes each of the first and measures the result.
+
+The tables of docs/performance.md are what this prints, in one go, on a machine that does nothing else:
+
+    bench/targets.py --models DIR --more DIR --threads 1,2 --rounds 9 --int8 --markdown
+
 NORI_ORT_LIBRARY names ONNX Runtime's library (tools/get_ort.sh fetches one); without it only nori's own
 figures are printed. Every ratio is of medians of interleaved rounds (`nori bench --versus`), how often
 nori is faster; with one thread of CPU time, with several of time on the wall. Only figures of a machine
@@ -13,6 +21,7 @@ import glob
 import json
 import math
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -23,6 +32,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 p.add_argument("--build", default=os.path.join(ROOT, "build", "release"))
 p.add_argument("--models", default="")
+p.add_argument("--more", default="", help="folders of published models")
 p.add_argument("--threads", default="1,2")
 p.add_argument("--rounds", type=int, default=7)
 p.add_argument("--filter", default="")
@@ -36,9 +46,10 @@ ELEVEN = [("resnet18", {"batch": 1}), ("resnet50", {"batch": 1}), ("vgg_block", 
           ("squeezenet1_1", {"batch": 1}), ("mobilenet_v2", {"batch": 1}),
           ("mobilenet_v3_small", {"batch": 1}), ("efficientnet_b0", {"batch": 1}),
           ("shufflenet_v2_x1_0", {"batch": 1}), ("vit_b_16", {"batch": 1}),
-          ("bert_mini", {"batch": 1, "seq": 128}), ("lstm_uni", {"batch": 1, "time": 100})]
+          ("bert_mini", {"batch": 1, "seq": 128}), ("lstm_uni", {"batch": 1, "time": 100}),
+          ("lstm_classifier", {"batch": 1, "time": 100})]
 LAYERS = [("conv 3x3 64-64 @56", 2.3), ("conv 3x3 128-128 @28", 2.4), ("conv 3x3 256-256 @14", 1.7),
-          ("conv 3x3 512-512 @7", 0.88)]
+          ("conv 3x3 512-512 @7", 0.88), ("gemm 1024x1024x1024", 0.9), ("gemm 197x3072x768", 0.9)]
 
 
 def find(name):
@@ -123,35 +134,67 @@ def measure(networks, threads, target):
 
 
 def layers():
-    r = subprocess.run([os.path.join(args.build, "bench", "nori-bench-kernels"), "conv 3x3"],
+    r = subprocess.run([os.path.join(args.build, "bench", "nori-bench-kernels"), "conv 3x3", "gemm"],
                        stdout=subprocess.PIPE, check=True).stdout.decode()
     rows = []
     for name, target in LAYERS:
         line = next((x for x in r.splitlines() if x.startswith(name + " ")), "")
         share = line.split("ms")[-1].split("%")[0].strip() if line else "-"
         rows.append([name, "%.2f" % (float(share) / 100) if line else "-", "%.2f" % target])
-    table(["3 x 3 layers, rate over the FMA peak", "reached", "target"], rows)
+    table(["3 x 3 layers and products, rate over the FMA peak", "reached", "target"], rows)
 
 
 def size():
     path = os.path.join(args.build, "src", "libnori.so")
+    if not os.path.exists(path):
+        return
     with tempfile.NamedTemporaryFile() as f:
         subprocess.run(["strip", "-o", f.name, path], check=True)
         n = os.path.getsize(f.name)
     table(["size", "reached", "target"], [["libnori.so, stripped", "%.2f MB" % (n / 1e6), "2.5 MB"]])
 
 
+def idle():
+    """What 8 threads cost between runs, as the test of it measures."""
+    path = os.path.join(args.build, "tests", "test_memory")
+    if not os.path.exists(path):
+        return
+    r = subprocess.run([path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout.decode()
+    m = re.search(r"8 threads: ([0-9.]+) ms of CPU in runs, ([0-9.]+) in all", r)
+    table(["CPU of 8 threads at one run in 100 ms, over that of the runs", "reached", "target"],
+          [["15 runs", "%.2f" % (float(m[2]) / float(m[1])) if m else "-", "1.3"]])
+
+
+def published(folder):
+    """Networks of folders, with the inputs their dimensions ask for; what nothing feeds is left out."""
+    found = []
+    for path in sorted(glob.glob(os.path.join(folder, "*", "*.onnx"))):
+        name = os.path.basename(os.path.dirname(path))
+        j = None
+        if args.filter in name:
+            j, _ = versus(path, [], 1)
+        if j and j["sides"][1]["median_ms"] >= 1:
+            found.append((name, path, []))
+    return found
+
+
 with open("/proc/loadavg", encoding="ascii") as f:
     print("load average %s" % f.read().split()[0])
-print("level %s\n" % run("doctor")[0].get("level", "?"))
+DOCTOR = run("doctor")[0]
+print("%s, level %s\n" % (DOCTOR.get("cpu", "?"), DOCTOR.get("level", "?")))
 layers()
 size()
+idle()
 with tempfile.TemporaryDirectory() as folder:
     chosen = [(n, find(n), inputs(folder, n, d)) for n, d in ELEVEN if args.filter in n and find(n)]
     if not chosen:
         chosen = [("digits", os.path.join(ROOT, "examples", "digits", "digits.onnx"), [])]
     for t in map(int, args.threads.split(",")):
         measure(chosen, t, 1.3 if t == 1 else 1.4)
+    more = published(args.more) if args.more else []
+    for t in map(int, args.threads.split(",")):
+        if more:
+            measure(more, t, 1.3)
     if args.int8:
         quantized = []
         for name, path, options in chosen:

@@ -51,6 +51,48 @@ ALWAYS void gemm_put(vf v0, vf v1, size_t row, size_t cols, float *c, const nori
     }
 }
 
+/* All rows, all columns; rows is a constant. */
+ALWAYS void gemm_put_whole(const size_t rows, vf s[MR][2], float *c, size_t ldc,
+                           const nori__f32_finish *f)
+{
+    vf c0 = f->col ? v_load(f->col) : v_zero(), c1 = f->col ? v_load(f->col + VL) : v_zero();
+    if (f->row) {
+        UNROLL
+        for (size_t i = 0; i < rows; i++) {
+            vf add = v_set(f->row[i]);
+            s[i][0] = v_add(s[i][0], add);
+            s[i][1] = v_add(s[i][1], add);
+        }
+    }
+    if (f->col) {
+        UNROLL
+        for (size_t i = 0; i < rows; i++) {
+            s[i][0] = v_add(s[i][0], c0);
+            s[i][1] = v_add(s[i][1], c1);
+        }
+    }
+    if (f->add) {
+        UNROLL
+        for (size_t i = 0; i < rows; i++) {
+            s[i][0] = v_add(s[i][0], v_load(f->add + i * f->ld_add));
+            s[i][1] = v_add(s[i][1], v_load(f->add + i * f->ld_add + VL));
+        }
+    }
+    if (f->clamp) {
+        vf low = v_set(f->low), high = v_set(f->high);
+        UNROLL
+        for (size_t i = 0; i < rows; i++) {
+            s[i][0] = v_clamp(s[i][0], low, high);
+            s[i][1] = v_clamp(s[i][1], low, high);
+        }
+    }
+    UNROLL
+    for (size_t i = 0; i < rows; i++) {
+        v_store(c + i * ldc, s[i][0]);
+        v_store(c + i * ldc + VL, s[i][1]);
+    }
+}
+
 ALWAYS float gemm_at(const char *p, size_t which, size_t step)
 {
     return *(const float *)(const void *)(which == 0 ? p : which == 1 ? p + step : p + 2 * step);
@@ -117,9 +159,19 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
         p9 += next;
         p12 += next;
     }
+    if (halves == 2 && NORI__LIKELY(cols == NR)) {
+        gemm_put_whole(rows, s, c, ldc, f);
+        return;
+    }
+    vf rest[MR][2]; /* through memory, so that the loop below is one piece of code */
     UNROLL
     for (size_t i = 0; i < rows; i++) {
-        gemm_put(s[i][0], s[i][1], i, cols, c + i * ldc, f);
+        rest[i][0] = s[i][0];
+        rest[i][1] = s[i][1];
+    }
+    NO_UNROLL
+    for (size_t i = 0; i < rows; i++) {
+        gemm_put(rest[i][0], rest[i][1], i, cols, c + i * ldc, f);
     }
 }
 
@@ -203,7 +255,6 @@ ALWAYS void gemm_few(const size_t rows, const size_t parts, const bool far, size
             s[i][0][1] = v_fma(v, b1, s[i][0][1]);
         }
     }
-    UNROLL
     for (size_t i = 0; i < rows; i++) {
         for (size_t u = parts / 2; u > 0; u /= 2) {
             for (size_t q = 0; q < u; q++) {

@@ -13,8 +13,10 @@
 /* In front of a loop over an array of sums: they stay in registers only where all of it is unrolled. */
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("nounroll")
 #else
 #define UNROLL _Pragma("GCC unroll 32")
+#define NO_UNROLL _Pragma("GCC unroll 1")
 #endif
 
 /* A value that is used several times stays in a register: a compiler may else load it for each use. */
