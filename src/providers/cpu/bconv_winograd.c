@@ -16,27 +16,29 @@
 
 /* ---- weights ---- */
 
+/* One dimension of G g. Rows of G are [1 0 0], [-2/3 -+2/3 p -1/3], [1/6 +-1/6 q 1/3] and [0 0 1], with
+ * p = 1 / q = sqrt(1/2): pairs of rows differ in the middle's sign alone. */
+static inline void transform3(double a, double b, double c, double *out, size_t step)
+{
+    double even = -2.0 / 3 * a - 1.0 / 3 * c, odd = 2.0 / 3 * 0.70710678118654752 * b;
+    double even2 = 1.0 / 6 * a + 1.0 / 3 * c, odd2 = 1.0 / 6 * 1.41421356237309505 * b;
+    out[0] = a;
+    out[step] = even - odd;
+    out[2 * step] = even + odd;
+    out[3 * step] = even2 + odd2;
+    out[4 * step] = even2 - odd2;
+    out[5 * step] = c;
+}
+
 /* G g G' for one 3 x 3 filter. */
 static void transform(const float *g, double *out)
 {
-    static const double p = 0.70710678118654752, q = 1.41421356237309505;
-    const double G[6][3] = {{1, 0, 0},
-                            {-2.0 / 3, -2.0 / 3 * p, -1.0 / 3},
-                            {-2.0 / 3, 2.0 / 3 * p, -1.0 / 3},
-                            {1.0 / 6, 1.0 / 6 * q, 1.0 / 3},
-                            {1.0 / 6, -1.0 / 6 * q, 1.0 / 3},
-                            {0, 0, 1}};
     double t[6][3];
-    for (int i = 0; i < 6; i++) {
-        for (int j = 0; j < 3; j++) {
-            t[i][j] = G[i][0] * (double)g[j] + G[i][1] * (double)g[3 + j] +
-                      G[i][2] * (double)g[6 + j];
-        }
+    for (size_t j = 0; j < 3; j++) {
+        transform3((double)g[j], (double)g[3 + j], (double)g[6 + j], &t[0][j], 3);
     }
-    for (int i = 0; i < 6; i++) {
-        for (int j = 0; j < 6; j++) {
-            out[i * 6 + j] = t[i][0] * G[j][0] + t[i][1] * G[j][1] + t[i][2] * G[j][2];
-        }
+    for (size_t i = 0; i < 6; i++) {
+        transform3(t[i][0], t[i][1], t[i][2], out + i * 6, 1);
     }
 }
 
