@@ -37,6 +37,7 @@ typedef struct cli_option {
     {"--limit", "NAME=N", "bound what models may cost: nodes, iterations, time ... (docs/limits.md)"}
 #define CLI_LOAD_OPTIONS                                                                         \
     CLI_OPS_OPTION, CLI_LIMIT_OPTION,                                                            \
+    {"--seal-key", "FILE", "key of a sealed model"},                                             \
     {"--strict", NULL, "unknown fields and newer IR versions are errors"},                       \
     {"--allow-outside", NULL, "external data may lie outside the model's folder"}
 #define CLI_DIM_OPTION {"--dim", "NAME=N", "fix a named dimension; may be repeated"}

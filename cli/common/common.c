@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "key_file.h"
 
 const char *cli_nth(const cli_args *args, const char *name, int n)
 {
@@ -306,7 +307,7 @@ int cli_load(cli_args *args, nori_model **model)
     if (stat(args->positional[0], &info) == 0 && info.st_size > LARGE_FILE) {
         cli_progress(args, "reading %s", args->positional[0]);
     }
-    nori_status status = nori_model_load(args->env, args->positional[0], &o, model, &err);
+    nori_status status = cli_open_model(args, args->env, args->positional[0], &o, model, &err);
     cli_progress_done(args);
     if (status != NORI_OK) {
         int code = cli_fail(args, &err);

@@ -4,6 +4,7 @@ nori_cli_sources(
     group_json.c
     inputs.c
     json.c
+    key_file.c
     limit_option.c
     outputs.c
     page.c

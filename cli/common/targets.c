@@ -9,7 +9,7 @@
 static const char *const writes[] = {"--output", "--html", "--header", "--trace", "--policy", NULL};
 static const char *const reads[] = {"--input", "--against", "--calibration", "--labels",
                                     "--outputs", "--data", "--edge-profile", "--cloud-profile",
-                                    "--picture", "--replay", NULL};
+                                    "--picture", "--replay", "--key", "--seal-key", NULL};
 
 static bool among(const char *const *list, const char *name)
 {

@@ -1,7 +1,7 @@
 /* cmd_check.c: everything that is wrong or remarkable about a model. */
 #include <string.h>
 
-#include "cli.h"
+#include "key_file.h"
 
 static const cli_option options[] = {
     {"--target", "LIST", "providers that must be able to run every node, as cpu or ort:cpu"},
@@ -73,7 +73,16 @@ static int run(cli_args *args)
     if (code != EXIT_YES) {
         return code;
     }
-    if (nori_check_file(NULL, args->positional[0], &lo, &co, &f, &err) != NORI_OK) {
+    nori_model *sealed = NULL;
+    nori_status s = NORI_OK;
+    if (cli_has(args, "--seal-key")) {
+        s = cli_open_model(args, NULL, args->positional[0], &lo, &sealed, &err);
+        s = s == NORI_OK ? nori_check(sealed, &co, &f, &err) : s;
+        nori_model_free(sealed);
+    } else {
+        s = nori_check_file(NULL, args->positional[0], &lo, &co, &f, &err);
+    }
+    if (s != NORI_OK) {
         return cli_fail(args, &err);
     }
     if (args->json) {

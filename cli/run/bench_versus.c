@@ -285,6 +285,10 @@ int cli_bench_versus(cli_args *args)
     o.progress = show_progress;
     o.progress_user = args;
     cli_load_options(args, &load);
+    if (cli_has(args, "--seal-key")) {
+        return cli_usage(args, "--versus compares on models that are not sealed: --seal-key means nothing "
+                               "with it");
+    }
     nori_env_options_default(&e);
     e.threads = (int)threads;
     if (nori_env_create(&e, &env, &err) != NORI_OK) {

@@ -36,6 +36,7 @@ static const cli_option options[] = {
     {"--keep-going", NULL, "serve the rest when a model cannot be loaded (never ready then)"},
     CLI_SESSION_OPTIONS,
     CLI_OPS_OPTION,
+    CLI_LIMIT_OPTION,
     CLI_QUIET_OPTION,
     CLI_COMMON_OPTIONS,
 };

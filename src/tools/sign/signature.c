@@ -211,10 +211,12 @@ static nori_status judge(const manifest *m, const nori__map_file *file, const ch
         !read_hex(last + sizeof(word) - 1, 2 * SIGNATURE, signature, SIGNATURE)) {
         return nori__fail(err, NORI_ERROR_FORMAT, "%s is no signature of nori's", path);
     }
-    if (m->secrets->verify(m->text.data, m->text.size, public_key, signature)) {
+    size_t size = (size_t)(last - text);
+    bool same = size == m->text.size && memcmp(text, m->text.data, size) == 0;
+    if (same && m->secrets->verify(m->text.data, m->text.size, public_key, signature)) {
         return NORI_OK;
     }
-    tell(m, text, (size_t)(last - text), err);
+    tell(m, text, size, err);
     return NORI_ERROR_DATA;
 }
 
