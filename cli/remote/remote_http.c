@@ -265,11 +265,12 @@ static void read_times(CURL *c, const answer *a, remote_times *t)
 {
     curl_off_t up = 0, down = 0;
     long connects = 0;
-    double ready = seconds(c, CURLINFO_PRETRANSFER_TIME_T);
     curl.easy_getinfo(c, CURLINFO_SIZE_UPLOAD_T, &up);
     curl.easy_getinfo(c, CURLINFO_SIZE_DOWNLOAD_T, &down);
     curl.easy_getinfo(c, CURLINFO_NUM_CONNECTS, &connects);
-    *t = (remote_times){.connect = connects > 0 ? ready : 0,
+    double plain = seconds(c, CURLINFO_CONNECT_TIME_T), secure = seconds(c, CURLINFO_APPCONNECT_TIME_T);
+    double ready = connects > 0 ? (secure > plain ? secure : plain) : 0; /* sending comes behind it */
+    *t = (remote_times){.connect = ready,
                         .waited = seconds(c, CURLINFO_STARTTRANSFER_TIME_T) - ready,
                         .total = seconds(c, CURLINFO_TOTAL_TIME_T) - ready,
                         .body_sent = (uint64_t)up,
