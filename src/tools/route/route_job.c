@@ -111,6 +111,7 @@ static void *run_job(void *user)
 {
     nori__route_job *job = user;
     nori_route *r = job->r;
+    bool far = job->place != NORI_PLACE_EDGE;
     double seconds;
     nori_status s = nori__route_here(r, job->place, (const nori_tensor *const *)job->in, job->n_in, job->out,
                                      job->n_out, &seconds, job, &job->err);
@@ -125,7 +126,7 @@ static void *run_job(void *user)
     }
     pthread_mutex_lock(&r->lock); /* only now may the route go */
     r->jobs--;
-    r->far_jobs -= job->place != NORI_PLACE_EDGE;
+    r->far_jobs -= far;
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
     return NULL;
