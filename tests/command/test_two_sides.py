@@ -191,10 +191,11 @@ def main():
     if why:
         print("skipped: " + why)
         sys.exit(77)
-    sides = two_sides.Sides()
+    settings = sys.argv[1:2] == ["settings"]
+    sides = two_sides.Sides(two_sides.FIRST if settings else ())
     try:
-        name = "Settings" if sys.argv[1:2] == ["settings"] else "TwoSides"
-        result = unittest.main(argv=[sys.argv[0], name] + sys.argv[2:], exit=False).result
+        name = "Settings" if settings else "TwoSides"
+        result = unittest.main(argv=[sys.argv[0], name], exit=False).result
     finally:
         sides.close()
     sys.exit(not result.wasSuccessful())
