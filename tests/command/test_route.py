@@ -103,6 +103,15 @@ class Route(case.Case):
             self.assertEqual(len(server.requests), 1)  # what is not logged does not leave
         self.assertIn("nothing was sent", done.err)
 
+    def test_a_token(self):
+        with v2_double.Double() as server:
+            server.token = "word"
+            done = self.nori("route", self.model, "--cloud", server.url, "--only", "cloud", "--calls", "1", code=1)
+            self.assertIn("401", done.err)
+            self.assertIn("a token is asked for", done.err)
+            j = self.route(server, "--only", "cloud", "--calls", "3", "--token-file", self.file("t", "word\n"))
+            self.assertEqual(j["agree"], 3)
+
     def test_privacy(self):
         with v2_double.Double() as server:
             j = self.route(server, "--raw-stays", "--features-stay", "--calls", "100", "--edge-profile",

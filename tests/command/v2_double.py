@@ -16,6 +16,7 @@ class Double:
         """service: seconds, or a function that gives them."""
         self.service, self.model, self.statistics = service, model, statistics
         self.refuse = False
+        self.token = None  # asked of callers
         self.lock = threading.Lock()
         self.free = threading.Semaphore(servers)
         self.count = self.queue_ns = self.compute_ns = 0
@@ -43,8 +44,17 @@ class Double:
                 self.end_headers()
                 self.wfile.write(body)
 
+            def stranger(self):
+                asked = double.token and "Bearer " + double.token
+                if asked and self.headers.get("Authorization") != asked:
+                    self.answer(b'{"error": "a token is asked for"}', status=401)
+                    return True
+                return False
+
             def do_GET(self):
                 double.requests.append(("GET", self.path, 0))
+                if self.stranger():
+                    return
                 if double.refuse:
                     self.answer(b'{"error": "not now"}', status=503)
                 elif self.path.endswith("/stats") and double.statistics:
@@ -57,6 +67,8 @@ class Double:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 double.requests.append(("POST", self.path, len(body)))
+                if self.stranger():
+                    return
                 if double.refuse:
                     self.answer(b'{"error": "not now"}', status=503)
                     return
