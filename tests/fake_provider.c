@@ -9,7 +9,8 @@
  *     slow=MS                     a part takes this long to compile, told in ten steps; what comes out
  *                                 is kept in the session's folder
  *     version=N                   of the engine
- */
+ *     wrong=1                     the kernel of Neg is: what a part with one makes is 1 % off
+ * Built with WITH_QUEUE its parts are started and finished; fake_pending says how many are between. */
 #include <stdatomic.h>
 #include <time.h>
 
@@ -18,7 +19,7 @@
 #undef nori_provider_entry
 
 typedef struct fake {
-    double copy, launch, cost, fixed, low, high, serial, refuse, broken, whole, slow, version;
+    double copy, launch, cost, fixed, low, high, serial, refuse, broken, whole, slow, version, wrong;
     nori_provider_open how;
     nori_dim_range range;
     atomic_int running;
@@ -28,12 +29,13 @@ static nori_status fake_open(const nori_provider_open *how, void **self, nori_er
 {
     fake *f = calloc(1, sizeof(*f));
     const char *names[] = {"copy", "launch", "cost", "static", "low", "high", "serial", "refuse",
-                           "broken", "whole", "slow", "version"};
+                           "broken", "whole", "slow", "version", "wrong"};
     if (!f) {
         return fail(err, NORI_ERROR_MEMORY, "out of memory", "");
     }
     double *const values[] = {&f->copy, &f->launch, &f->cost, &f->fixed, &f->low, &f->high,
-                              &f->serial, &f->refuse, &f->broken, &f->whole,  &f->slow,    &f->version};
+                              &f->serial, &f->refuse, &f->broken, &f->whole,  &f->slow,    &f->version,
+                              &f->wrong};
     for (const char *p = how->options; *p;) {
         size_t n = strcspn(p, "="), k = 0;
         while (k < sizeof(names) / sizeof(names[0]) &&
@@ -126,6 +128,22 @@ static nori_status fake_compile(void *self, nori_part *part, void **compiled, no
     return status == NORI_OK ? compile(NULL, part, compiled, err) : status;
 }
 
+/* What is made by a part that computes Neg is off, where that was asked for. */
+static void spoil(const fake *f, const program *p, nori_call *call)
+{
+    int neg = 0;
+    for (size_t k = 0; k < p->steps; k++) {
+        neg = neg || p->step[k].code == 'n';
+    }
+    for (size_t i = 0; f->wrong != 0 && neg && i < p->n_out; i++) {
+        nori_tensor *t = nori_call_output(call, i);
+        float *v = t ? nori_tensor_data(t) : NULL;
+        for (int64_t k = 0; v && k < nori_tensor_elements(t); k++) {
+            v[k] *= 1.01f;
+        }
+    }
+}
+
 static nori_status fake_run(void *self, void *compiled, nori_call *call)
 {
     fake *f = self;
@@ -133,14 +151,67 @@ static nori_status fake_run(void *self, void *compiled, nori_call *call)
         return fail(nori_call_error(call), NORI_ERROR_INTERNAL, "two runs at once", "");
     }
     nori_status status = run(NULL, compiled, call);
+    spoil(f, compiled, call);
     atomic_fetch_sub(&f->running, 1);
     return status;
 }
+
+#ifdef WITH_QUEUE
+/* ---- on a queue ---- */
+
+NORI_API atomic_int fake_pending; /* started and not finished */
+NORI_API atomic_int fake_starts;
+
+typedef struct pending {
+    float *made[MOST];
+} pending;
+
+/* Computes at once, but keeps it: until it is finished, outputs hold NaN. */
+static nori_status fake_start(void *self, void *compiled, nori_call *call, void **started)
+{
+    const program *p = compiled;
+    pending *q = calloc(1, sizeof(*q));
+    nori_status status = q ? fake_run(self, compiled, call) : NORI_ERROR_MEMORY;
+    for (size_t i = 0; status == NORI_OK && i < p->n_out; i++) {
+        nori_tensor *t = nori_call_output(call, i);
+        size_t bytes = (size_t)nori_tensor_elements(t) * sizeof(float);
+        q->made[i] = malloc(bytes + 1);
+        memcpy(q->made[i], nori_tensor_data(t), bytes);
+        memset(nori_tensor_data(t), 0xff, bytes);
+    }
+    if (status != NORI_OK) {
+        free(q);
+        return status;
+    }
+    atomic_fetch_add(&fake_pending, 1);
+    atomic_fetch_add(&fake_starts, 1);
+    *started = q;
+    return NORI_OK;
+}
+
+static nori_status fake_finish(void *self, void *compiled, void *started, nori_call *call)
+{
+    const program *p = compiled;
+    pending *q = started;
+    (void)self;
+    for (size_t i = 0; i < p->n_out; i++) {
+        nori_tensor *t = nori_call_output(call, i);
+        memcpy(nori_tensor_data(t), q->made[i], (size_t)nori_tensor_elements(t) * sizeof(float));
+        free(q->made[i]);
+    }
+    free(q);
+    atomic_fetch_sub(&fake_pending, 1);
+    return NORI_OK;
+}
+#endif
 
 static const nori_provider fake_provider = {
     .size = sizeof(nori_provider), .name = "fake", .description = "for tests", .open = fake_open,
     .close = free, .describe = fake_describe, .claim_model = fake_claim_model,
     .claim = fake_claim, .compile = fake_compile, .run = fake_run, .free_part = free_part,
+#ifdef WITH_QUEUE
+    .start = fake_start, .finish = fake_finish,
+#endif
 };
 
 NORI_API const nori_provider *nori_provider_entry(int abi);

@@ -331,6 +331,13 @@ typedef struct nori_provider {
      * beforehand has its memory; others are made here by nori_call_alloc or nori_call_set. */
     nori_status (*run)(void *self, void *compiled, nori_call *call);
     void (*free_part)(void *self, void *compiled);
+    /* For engines with a queue; both or none. start begins what run would do and returns before it is
+     * done, with all inputs read; outputs have their memory, and hold nothing until finish, which waits.
+     * Between them nori runs what does not need them, on the same thread, but no other part and no
+     * subgraph. finish comes for every start that gave NORI_OK, once, with the same call. nori uses run
+     * where shapes are known only by running, and where each step is timed or watched. */
+    nori_status (*start)(void *self, void *compiled, nori_call *call, void **started);
+    nori_status (*finish)(void *self, void *compiled, void *started, nori_call *call);
 } nori_provider;
 
 /* Built-in providers, NULL past the last. */

@@ -269,6 +269,8 @@ typedef bool (*nori__read_fn)(void *user, nori__value *v);
 bool nori__node_reads(nori__node *node, nori__read_fn fn, void *user);
 /* order.c: brings every graph of the ir into topological order, after nodes were moved. */
 nori_status nori__ir_order(nori__ir *ir, nori_error *err);
+/* Moves a node without subgraphs to right behind the last one that makes what it reads. */
+void nori__node_advance(nori__node *node);
 
 /* verify.c: whether uses, producers, links, scopes and order are as they must be. INTERNAL with
  * what is wrong: for tests and debug builds, after an edit. */

@@ -168,3 +168,29 @@ nori_status nori__ir_order(nori__ir *ir, nori_error *err)
 {
     return nori__graphs_order(ir->main, ir->allocator, 0, ir->node_count, err);
 }
+
+static bool reads_of(const nori__node *node, const nori__node *maker)
+{
+    for (uint32_t i = 0; i < node->input_count; i++) {
+        if (node->inputs[i] && node->inputs[i]->producer == maker) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void nori__node_advance(nori__node *node)
+{
+    nori__graph *g = node->graph;
+    nori__node *before = node;
+    while (before->prev && !reads_of(node, before->prev)) {
+        before = before->prev;
+    }
+    if (before == node) {
+        return;
+    }
+    *(node->prev ? &node->prev->next : &g->first) = node->next;
+    *(node->next ? &node->next->prev : &g->last) = node->prev;
+    g->node_count--;
+    nori__node_link(g, before, node);
+}

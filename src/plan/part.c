@@ -352,6 +352,29 @@ static nori_status run_part(const void *state, nori_call *call)
     return status;
 }
 
+/* A provider that is one run at a time has its turn from start to finish. */
+nori_status nori__part_start(nori_part *part, nori_call *call, void **started)
+{
+    NORI__TRY(check_ranges(part, call));
+    if (part->info->serial) {
+        pthread_mutex_lock(&part->turn);
+    }
+    nori_status status = part->provider->start(part->self, part->compiled, call, started);
+    if (part->info->serial && status != NORI_OK) {
+        pthread_mutex_unlock(&part->turn);
+    }
+    return status;
+}
+
+nori_status nori__part_finish(nori_part *part, void *started, nori_call *call)
+{
+    nori_status status = part->provider->finish(part->self, part->compiled, started, call);
+    if (part->info->serial) {
+        pthread_mutex_unlock(&part->turn);
+    }
+    return status;
+}
+
 const nori_kernel nori__part_kernel = {
     .size = sizeof(nori_kernel),
     .run = run_part,

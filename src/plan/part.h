@@ -56,6 +56,13 @@ nori_status nori__part_place(nori_part *part, nori_error *err);
 void nori__part_free(nori_part *part); /* the compiled form and what is not in the arena */
 
 extern const nori_kernel nori__part_kernel; /* state: the nori_part */
+/* The same in two halves, for providers that have them. */
+static inline bool nori__part_has_queue(const nori_part *part)
+{
+    return part->provider->start && part->provider->finish;
+}
+nori_status nori__part_start(nori_part *part, nori_call *call, void **started);
+nori_status nori__part_finish(nori_part *part, void *started, nori_call *call);
 
 /* part_opsets.c: operator sets under which the part's nodes, which may be of several versions, all
  * mean what they mean here; UNSUPPORTED when there are none. */

@@ -34,11 +34,13 @@ nori_status nori__frame_create(const nori__plan *plan, nori__meter *meter, nori_
     f->owned = nori__arena_array(&f->arena, slots, sizeof(*f->owned));
     f->in = nori__arena_array(&f->arena, in + 1, sizeof(*f->in));
     f->out = nori__arena_array(&f->arena, out + 1, sizeof(*f->out));
+    f->started.in = nori__arena_array(&f->arena, in + 1, sizeof(*f->started.in));
+    f->started.out = nori__arena_array(&f->arena, out + 1, sizeof(*f->started.out));
     f->shapes = nori__arena_array(&f->arena, in + out + 1, sizeof(*f->shapes));
     f->bound = nori__arena_array(&f->arena, captures + 1, sizeof(*f->bound));
     f->children = nori__arena_array(&f->arena, subs + 1, sizeof(*f->children));
     if (!f->headers || !f->now || !f->owned || !f->in || !f->out || !f->shapes || !f->bound ||
-        !f->children) {
+        !f->children || !f->started.in || !f->started.out) {
         nori__frame_free(f);
         return nori__no_memory(err);
     }
@@ -135,6 +137,9 @@ static nori_status run_steps(nori__frame *f, nori_error *err)
         uint64_t start = times ? nori__now_ns() : 0;
         nori_status status =
             f->info->guard->watches ? nori__guard_look(f->info->guard, err) : NORI_OK;
+        if (status == NORI_OK && nori__frame_must_wait(f, step)) {
+            status = nori__frame_wait(f, err);
+        }
         status = status == NORI_OK ? nori__frame_step(f, s, err) : status;
         if (status != NORI_OK) {
             char path[256];
@@ -142,6 +147,7 @@ static nori_status run_steps(nori__frame *f, nori_error *err)
             if (!err || !err->where[0]) {
                 nori__where(err, "%s", path);
             }
+            nori__frame_wait(f, NULL); /* nothing is left running */
             return status;
         }
         if (times) {
@@ -161,7 +167,7 @@ static nori_status run_steps(nori__frame *f, nori_error *err)
             drop_spare(f);
         }
     }
-    return NORI_OK;
+    return nori__frame_wait(f, err);
 }
 
 nori_status nori__frame_run(nori__frame *f, const nori__run_info *info,

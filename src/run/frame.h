@@ -7,6 +7,15 @@
 
 #include "run/run.h"
 
+/* A part that was started and is not waited for yet (frame_queue.c). */
+typedef struct nori__started {
+    const nori__step *step; /* NULL: none */
+    void *handle;           /* the provider's */
+    nori_call call;
+    const nori_tensor **in;
+    nori_tensor **out;
+} nori__started;
+
 typedef struct nori__frame_child {
     const nori__plan *plan;
     nori__frame *frame;
@@ -37,6 +46,7 @@ struct nori__frame {
     uint32_t n_children;
     nori__vec spare; /* outputs nobody wants, until the step ends */
     const nori__run_info *info;
+    nori__started started;
 };
 
 /* ---- frame.c ---- */
@@ -57,5 +67,14 @@ nori_status nori__frame_keep(const nori_allocator *a, const nori_tensor *t, bool
 
 /* ---- frame_step.c ---- */
 nori_status nori__frame_step(nori__frame *f, uint32_t step, nori_error *err);
+
+/* ---- frame_queue.c ---- */
+/* Whether a step is a part that can be started now and waited for later. */
+bool nori__frame_can_start(const nori__frame *f, const nori__step *step, uint8_t kind);
+nori_status nori__frame_start(nori__frame *f, const nori__step *step, const nori_call *call);
+/* Whether a step needs what was started, or must not run beside it. */
+bool nori__frame_must_wait(const nori__frame *f, const nori__step *step);
+/* Waits for what was started, if anything was; err may be NULL. */
+nori_status nori__frame_wait(nori__frame *f, nori_error *err);
 
 #endif

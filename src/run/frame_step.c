@@ -209,6 +209,9 @@ nori_status nori__frame_step(nori__frame *f, uint32_t s, nori_error *err)
         call.work_size = f->layout.work_size[s];
         call.work = call.work_size ? f->block + f->layout.work_offset[s] : NULL;
     }
+    if (nori__frame_can_start(f, step, kind)) {
+        return nori__frame_start(f, step, &call);
+    }
     NORI__TRY(step->kernel->run(step->state, &call));
     bool allocates = step->node->op && (step->node->op->flags & NORI__OP_SELF_ALLOC) != 0;
     for (uint32_t i = 0; !allocates && i < step->n_out; i++) {

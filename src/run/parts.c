@@ -150,6 +150,17 @@ static nori_status compile_islands(nori_session *s, const nori_session_options *
     return status;
 }
 
+/* What is started early leaves more to do before it is waited for (frame_queue.c). */
+static void start_early(const nori__ir *ir, nori_status status)
+{
+    for (nori__node *n = ir->main->first, *next; n && status == NORI_OK; n = next) {
+        next = n->next;
+        if (n->part && nori__part_has_queue(n->part)) {
+            nori__node_advance(n);
+        }
+    }
+}
+
 nori_status nori__give_parts(nori_session *s, const nori_session_options *options, nori_error *err)
 {
     nori__bidder *bidders = nori__arena_array(&s->arena, s->n_providers + 1, sizeof(*bidders));
@@ -173,6 +184,7 @@ nori_status nori__give_parts(nori_session *s, const nori_session_options *option
     if (made.count > 0 && status == NORI_OK) {
         status = nori__ir_order(s->ir, err);
     }
+    start_early(s->ir, status);
     nori__vec_free(&made);
     return status;
 }

@@ -3,6 +3,7 @@ nori_sources(
     feed.c
     frame.c
     frame_bind.c
+    frame_queue.c
     frame_step.c
     guard.c
     meter.c

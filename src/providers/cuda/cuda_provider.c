@@ -94,4 +94,6 @@ const nori_provider nori__cuda_provider = {
     .compile = nori__gpu_compile,
     .run = nori__gpu_run,
     .free_part = nori__gpu_free_part,
+    .start = nori__gpu_start,
+    .finish = nori__gpu_finish,
 };

@@ -365,6 +365,8 @@ nori_status nori__gpu_compile(void *self, nori_part *part, void **compiled, nori
 void nori__gpu_free_part(void *self, void *compiled);
 /* gpu_run.c */
 nori_status nori__gpu_run(void *self, void *compiled, nori_call *call);
+nori_status nori__gpu_start(void *self, void *compiled, nori_call *call, void **started);
+nori_status nori__gpu_finish(void *self, void *compiled, void *started, nori_call *call);
 
 /* The tables of op_*.c, each ending in a row without a name. */
 extern const gpu_op nori__gpu_unary_ops[], nori__gpu_binary_ops[], nori__gpu_conv_ops[],

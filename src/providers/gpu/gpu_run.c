@@ -1,8 +1,8 @@
 /* gpu_run.c: one run of a part: find its layout, copy in, enqueue, copy out.
  *
  * A session has one queue, and a layout one set of buffers, so runs take turns: the lock of the
- * provider is held from copying in to copying out. Buffers are mapped, not copied to and from: where
- * host and device share memory that costs no second copy. */
+ * provider is held from copying in to copying out, while whoever started may do other things. Buffers are
+ * mapped, not copied to and from: where host and device share memory that costs no second copy. */
 #include "base/half.h"
 #include "providers/gpu/gpu.h"
 
@@ -125,31 +125,59 @@ static nori_status outputs(gpu_self *self, const gpu_part *p, const gpu_layout *
     return NORI_OK;
 }
 
-static nori_status run_locked(gpu_self *self, gpu_part *p, nori_call *call)
+static nori_status begin(gpu_self *self, gpu_part *p, nori_call *call, gpu_layout **layout)
 {
     gpu_layout *y = NULL;
     NORI__TRY(layout_for(self, p, call, &y));
+    *layout = y;
     for (size_t i = 0; i < y->feeds.count; i++) {
         const gpu_feed *f = y->feeds.items[i];
         NORI__TRY(copy_in(self, f, call->in[f->input], nori_call_error(call)));
     }
     NORI__TRY(self->driver->enqueue(self, y, nori_call_error(call)));
     y->runs += y->runs < 2;
-    return outputs(self, p, y, call);
+    return NORI_OK;
 }
 
-nori_status nori__gpu_run(void *user, void *compiled, nori_call *call)
+/* The lock is held from here to finish: buffers and queue are this run's. */
+nori_status nori__gpu_start(void *user, void *compiled, nori_call *call, void **started)
 {
     gpu_self *self = user;
+    gpu_layout *y = NULL;
     pthread_mutex_lock(&self->lock);
     nori_status status = nori__gpu_enter(self, nori_call_error(call));
     if (status == NORI_OK) {
-        status = run_locked(self, compiled, call);
+        status = begin(self, compiled, call, &y);
         if (status != NORI_OK) {
             self->driver->finish(self); /* nothing of this run is left when the next one begins */
         }
         nori__gpu_leave(self);
     }
+    if (status != NORI_OK) {
+        pthread_mutex_unlock(&self->lock);
+    }
+    *started = y;
+    return status;
+}
+
+nori_status nori__gpu_finish(void *user, void *compiled, void *started, nori_call *call)
+{
+    gpu_self *self = user;
+    nori_status status = nori__gpu_enter(self, nori_call_error(call));
+    if (status == NORI_OK) {
+        status = outputs(self, compiled, started, call);
+        if (status != NORI_OK) {
+            self->driver->finish(self);
+        }
+        nori__gpu_leave(self);
+    }
     pthread_mutex_unlock(&self->lock);
     return status;
+}
+
+nori_status nori__gpu_run(void *user, void *compiled, nori_call *call)
+{
+    void *started = NULL;
+    NORI__TRY(nori__gpu_start(user, compiled, call, &started));
+    return nori__gpu_finish(user, compiled, started, call);
 }
