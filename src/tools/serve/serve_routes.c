@@ -113,37 +113,50 @@ void nori__serve_refuse(serve_exchange *x, int code, const char *format, ...)
     nori__serve_refuse_error(x, code, &err);
 }
 
+/* A model by its path that is not on its way out: one that was just exchanged has a successor. */
+static serve_model *find_open(serve_exchange *x, const char *version, serve_state *state)
+{
+    for (int tries = 0; tries < 4; tries++) {
+        serve_model *m = nori__serve_find(x->server, x->route.name, version);
+        if (!m) {
+            return NULL;
+        }
+        pthread_mutex_lock(&m->lock);
+        *state = m->state;
+        pthread_mutex_unlock(&m->lock);
+        if (*state != SERVE_CLOSED) {
+            return m;
+        }
+        nori__serve_model_free(m);
+    }
+    return NULL;
+}
+
 /* The model a path names, with a reference; else the answer is filled. */
 static serve_model *wanted_model(serve_exchange *x, bool ready)
 {
-    nori_server *s = x->server;
+    serve_state state = SERVE_CLOSED;
     const char *version = x->route.version[0] ? x->route.version : NULL;
-    serve_model *m = nori__serve_find(s, x->route.name, version);
-    if (!m) {
-        if (atomic_load(&s->starting)) {
-            x->code = 503; /* it may be one of those to come */
-            nori__serve_refuse(x, 503, "model \"%s\" is not ready: models are being prepared",
-                               x->route.name);
-        } else {
-            nori__serve_refuse(x, 404, "there is no model \"%s\"%s%s; POST /v2/repository/index lists them",
-                               x->route.name, version ? " of version " : "", version ? version : "");
-        }
-        return NULL;
+    serve_model *m = find_open(x, version, &state);
+    if (!m && atomic_load(&x->server->starting)) { /* it may be one of those to come */
+        nori__serve_refuse(x, 503, "model \"%s\" is not ready: models are being prepared", x->route.name);
+    } else if (!m) {
+        nori__serve_refuse(x, 404, "there is no model \"%s\"%s%s; POST /v2/repository/index lists them",
+                           x->route.name, version ? " of version " : "", version ? version : "");
+    }
+    if (!m || !ready || state == SERVE_READY) {
+        return m;
     }
     pthread_mutex_lock(&m->lock);
-    serve_state state = m->state;
-    if (ready && state == SERVE_LOADING) {
+    if (state == SERVE_LOADING) {
         nori__serve_refuse(x, 503, "model \"%s\" is being prepared%s%s", m->name,
                            m->phase[0] ? ": " : "", m->phase);
-    } else if (ready && state != SERVE_READY) {
+    } else {
         nori__serve_refuse(x, 503, "model \"%s\" is not ready: %s", m->name, m->reason);
     }
     pthread_mutex_unlock(&m->lock);
-    if (ready && state != SERVE_READY) {
-        nori__serve_model_free(m);
-        return NULL;
-    }
-    return m;
+    nori__serve_model_free(m);
+    return NULL;
 }
 
 static void model_text(serve_exchange *x, void (*write)(serve_model *m, serve_text *t))
