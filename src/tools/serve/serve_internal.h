@@ -161,7 +161,6 @@ struct nori_server {
     atomic_size_t exchanges;    /* requests between their first byte seen and their last sent */
     atomic_uint_fast64_t http[6]; /* answers by class: 2xx at [2] ... */
     atomic_uint_fast64_t lost;  /* requests that got no answer */
-    uint64_t started;
     pthread_mutex_t lock;
     pthread_cond_t changed;     /* something below, or a worker ended */
     serve_model *list;          /* under the lock, as all that follows */

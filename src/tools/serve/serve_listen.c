@@ -161,11 +161,18 @@ void nori__serve_quiesce(nori_server *s)
         }
         MHD_add_connection(s->daemon, fd, &from.any, size); /* closes it where it cannot */
     }
-    close(listening);
+    /* Callers are turned away from now on. It is closed when the daemon's threads, which may still be
+     * about to let go of it, have ended. */
+    shutdown(listening, SHUT_RD);
+    s->listening = listening;
 }
 
 void nori__serve_hang_up(nori_server *s)
 {
     MHD_stop_daemon(s->daemon);
     s->daemon = NULL;
+    if (s->listening >= 0) {
+        close(s->listening);
+        s->listening = -1;
+    }
 }

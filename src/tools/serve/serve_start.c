@@ -120,7 +120,7 @@ static nori_server *new_server(const nori_serve_options *options)
     pthread_cond_init(&s->watch_wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
     atomic_init(&s->starting, 1);
-    s->started = nori__serve_now();
+    s->listening = -1;
     return s;
 }
 
