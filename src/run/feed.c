@@ -74,7 +74,7 @@ static void hint_axis(const nori_session *s, int axis, int64_t expected, nori_er
     } else if (axis == 0) {
         nori__hint(err,
                    "the size of axis 0 is fixed, by the model's export or by a dimension given with it: "
-                   "feed %lld, or let `nori rebatch` make a model that takes any",
+                   "feed %lld, export with dynamic axes, or let `nori rebatch` make a model that takes any",
                    (long long)expected);
     } else {
         nori__hint(err,
