@@ -16,6 +16,7 @@
     X(wire, "a model's messages: read, written, read again to the same bytes")                   \
     X(load, "a model file: loaded, checked, compiled with every pass, run, converted")                \
     X(run, "choices a small valid graph is made by, run on reference and cpu")                   \
+    X(agree, "the same with more nodes: one result for all threads, levels, providers, by text")  \
     X(text, "a model as text: read, written, read again")                                        \
     X(npy, "a .npy file")                                                                        \
     X(npz, "a .npz archive")                                                                     \
@@ -41,6 +42,11 @@ typedef struct fuzz_file {
 } fuzz_file;
 const char *fuzz_file_open(fuzz_file *file, const uint8_t *data, size_t size);
 void fuzz_file_close(fuzz_file *file);
+/* Of graphs made by bytes, which of them came how far: a target that only ever is refused tries nothing. */
+typedef struct fuzz_counts {
+    unsigned long made, ran, compared;
+} fuzz_counts;
+extern fuzz_counts fuzz_count;
 /* What must hold; ends the process where it does not, which fuzzers take for a finding. */
 #define FUZZ_HOLDS(condition)                                      \
     do {                                                           \

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+fuzz_counts fuzz_count;
+
 nori_env *fuzz_env(void)
 {
     static nori_env *env;

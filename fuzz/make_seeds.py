@@ -153,6 +153,7 @@ def main():
     rng = random.Random(2)
     for size in (8, 16, 32, 64, 128) * 12:
         seeds.add("run", bytes(rng.randrange(256) for _ in range(size)))
+        seeds.add("agree", bytes(rng.randrange(256) for _ in range(4 * size)))
     for data in npys():
         seeds.add("npy", data)
     for data in npzs(args.folder):
@@ -180,7 +181,7 @@ def main():
     with open(os.path.join(args.folder, "fuzz.dict"), "w") as f:
         f.write(dictionary(args.nori))
     print(", ".join("%s %d" % row for row in sorted(seeds.counts.items())))
-    missing = {"wire", "load", "run", "text", "npy", "npz", "pb", "weights", "picture", "calibration", "cache",
+    missing = {"wire", "load", "run", "agree", "text", "npy", "npz", "pb", "weights", "picture", "calibration", "cache",
                "quantity"} - set(seeds.counts)
     if missing:
         sys.exit("no seeds for " + ", ".join(sorted(missing)))

@@ -207,6 +207,10 @@ int main(int argc, char **argv)
     }
 #endif
     printf("%s: %zu files, %ld changed ones\n", targets[t].name, all.count, count);
+    if (fuzz_count.made > 0) {
+        printf("graphs: %lu valid, %lu runs, %lu outputs compared by value\n", fuzz_count.made,
+               fuzz_count.ran, fuzz_count.compared);
+    }
     free(all.items);
     return 0;
 }
