@@ -20,7 +20,7 @@
 
 #define DIGITS NORI_EXAMPLES_DIR "/digits/digits.onnx"
 #define PIXELS 784
-#define CALLS 1500
+#define CALLS 400
 
 static nori_server *start(void)
 {
@@ -123,8 +123,8 @@ static void overhead(void **state)
     nori_server *server = start();
     int fd = dial(server);
     size_t size = make_request(request, sizeof(request), picture);
-    double added = 0;
-    for (int tries = 0; tries < 5; tries++) {
+    double added = 0, began = now_us();
+    for (int tries = 0; tries < 5 && (tries == 0 || now_us() - began < 10e6); tries++) {
         for (int i = 0; i < CALLS; i++) {
             nori_tensor *y = NULL;
             double t0 = now_us();
