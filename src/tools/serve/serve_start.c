@@ -265,9 +265,12 @@ size_t nori_serve_stop(nori_server *s, double notice, double drain)
     }
     nori__serve_loader_stop(s);
     give_up(s);
-    for (int i = 0; works(s) || (atomic_load(&s->exchanges) > 0 && i < 20); i++) {
-        doze(0.005); /* what runs is finished, and what was answered is sent */
+    while (works(s)) { /* what runs is finished: its connection cannot be closed before */
+        doze(0.005);
         give_up(s);
+    }
+    for (int i = 0; atomic_load(&s->exchanges) > 0 && i < 100; i++) {
+        doze(0.005); /* and what was answered is sent */
     }
     size_t open = atomic_load(&s->exchanges);
     atomic_fetch_add(&s->lost, open);
