@@ -233,16 +233,16 @@ class Load(ServeCase):
     def test_end_answers_what_was_accepted(self):
         """A queue full of requests when the signal comes: all are answered."""
         path = self.file("slow.onnx", loop_model(400000 // SCALE))
-        s = self.serve(path, "--queue", "100")
+        s = self.serve(path, "--queue", "100", "--drain", "200s")
         out = []
         threads = [threading.Thread(target=lambda i=i: out.append(
-            s.infer("slow", **floats("x", [1], [float(i)])).status)) for i in range(12)]
+            s.infer("slow", timeout=200, **floats("x", [1], [float(i)])).status)) for i in range(12)]
         for t in threads:
             t.start()
         while sum(s.stats("slow")["queue_now"][k] for k in ("waiting", "running")) < 12:
             time.sleep(0.002)
         s.signal()
-        self.assertEqual(s.process.wait(30), 0)
+        self.assertEqual(s.process.wait(200), 0)
         for t in threads:
             t.join()
         self.assertEqual(out, [200] * 12)
