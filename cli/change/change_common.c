@@ -1,5 +1,5 @@
 /* change_common.c: options and answers that the verbs that make models of models share. */
-#include <math.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,9 +14,11 @@ bool change_read_dims(const cli_args *args, const char *option, change_dims *dim
     for (int i = 0; (spec = cli_nth(args, option, i)) != NULL; i++) {
         const char *equals = strrchr(spec, '=');
         char *end = NULL;
+        errno = 0;
         long long size = equals ? strtoll(equals + 1, &end, 10) : -1;
         size_t n = equals ? (size_t)(equals - spec) : 0;
-        if (!equals || n == 0 || n >= sizeof(dims->text[0]) || end == equals + 1 || *end || size < 0) {
+        bool number = equals && errno == 0 && end != equals + 1 && *end == 0 && size >= 0;
+        if (!number || n == 0 || n >= sizeof(dims->text[0])) {
             cli_usage(args, "%s %s: NAME=N was expected", option, spec);
             return false;
         }

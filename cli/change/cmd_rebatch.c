@@ -1,4 +1,5 @@
 /* cmd_rebatch.c: a model that takes any number of items, or N, where it took a fixed one. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,9 +63,10 @@ static int read_options(cli_args *args, nori_rebatch_options *o, nori_batch_inpu
     const char *batch = cli_value(args, "--batch"), *spec;
     char *end = NULL;
     if (batch) {
+        errno = 0;
         long long n = strtoll(batch, &end, 10);
         bool number = end != batch && *end == 0;
-        if (number && n < 1) {
+        if (number && (n < 1 || errno != 0)) {
             return cli_usage(args, "--batch %s: a size above 0, or a name was expected", batch);
         }
         o->batch = number ? n : 0;

@@ -1,4 +1,5 @@
 /* cmd_shapes.c: sizes of a model's inputs fixed or freed, and what follows from them written down. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +25,9 @@ typedef struct shape_job {
 static bool to_number(const char *text, long long *n)
 {
     char *end = NULL;
+    errno = 0;
     *n = strtoll(text, &end, 10);
-    return end != text && *end == 0 && *n >= 0;
+    return errno == 0 && end != text && *end == 0 && *n >= 0;
 }
 
 static int usage(const cli_args *args, const char *option, const char *spec)

@@ -170,7 +170,8 @@ class Shapes(case.Case):
         for args, word in ((("--fix-dim", "nobody=1"), "no input has a dimension"),
                            (("--fix", "nobody:0=1"), "no input"), (("--fix", "image:9=1"), "no axis 9"),
                            (("--fix", "image=1"), "was expected"), (("--free", "image"), "was expected"),
-                           (("--fix-dim", "batch=-1"), "was expected"), ((), "nothing to change")):
+                           (("--fix-dim", "batch=-1"), "was expected"),
+                           (("--fix", "image:0=99999999999999999999"), "was expected"), ((), "nothing to change")):
             self.assertIn(word, self.shapes(DIGITS, *args, code=2))
         self.shapes(DIGITS, "--fix", "image:1=3", code=3)
 

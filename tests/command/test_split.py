@@ -116,6 +116,7 @@ class Split(case.Case):
                                                "--output", part, code=2).err)
         self.assertIn("a constant", self.nori("extract", model, "--from", "w", "--output", part,
                                               code=2).err)
+        self.assertIn("no node", self.nori("extract", model, "--to", "x", "--output", part, code=2).err)
         self.nori("extract", model, "--output", part, code=2)
 
 

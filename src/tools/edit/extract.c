@@ -96,6 +96,15 @@ static nori_status extract(extracting *x, const nori_model *model, const char *c
             return s;
         }
     }
+    bool any = false;
+    for (size_t i = 0; i < x->order.count; i++) {
+        any = any || x->in[i];
+    }
+    if (!any) {
+        nori_status s = nori__fail(err, NORI_ERROR_ARGUMENT, "no node lies between these values");
+        nori__hint(err, "name as outputs what nodes make, and inputs before them");
+        return s;
+    }
     nori__part_plan p = {.model = model, .order = &x->order, .typed = typed, .in = x->in,
                          .inputs = x->inputs, .n_inputs = x->n_inputs, .outputs = out,
                          .n_outputs = n_out ? n_out : g->output_count};
