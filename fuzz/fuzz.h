@@ -11,6 +11,13 @@
 
 #include "nori/limits.h"
 
+/* Where the server was built. */
+#ifdef NORI_FUZZ_SERVER
+#define FUZZ_SERVER_TARGETS(X)                                                                   \
+    X(request, "the body of a request; first two bytes: what the header says of it")
+#else
+#define FUZZ_SERVER_TARGETS(X)
+#endif
 /* A row a target: X(name, what its bytes are). */
 #define FUZZ_TARGETS(X)                                                                          \
     X(wire, "a model's messages: read, written, read again to the same bytes")                   \
@@ -25,7 +32,9 @@
     X(picture, "a PNG or JPEG picture as an input")                                              \
     X(calibration, "a calibration file")                                                         \
     X(cache, "a file of the folder of compiled parts")                                           \
-    X(quantity, "a number with its unit, as place files and options have them")
+    X(quantity, "a number with its unit, as place files and options have them")                  \
+    X(profile, "a profile of a device or a server")                                              \
+    FUZZ_SERVER_TARGETS(X)
 
 typedef void (*fuzz_target)(const uint8_t *data, size_t size);
 #define FUZZ_DECLARE(name, what) void fuzz_##name(const uint8_t *data, size_t size);

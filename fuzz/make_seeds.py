@@ -99,6 +99,34 @@ def safetensors():
         yield struct.pack("<Q", len(text)) + text + data
 
 
+def requests():
+    """Bodies of infer, list and load, behind two bytes that fuzz_request.c explains."""
+    whole, index, load = b"\xff\xff", b"\xfe\xff", b"\xfd\xff"
+    x = {"name": "x", "datatype": "FP32", "shape": [2, 2], "data": [[1, 2], [3, 4.5]]}
+    t = {"name": "t", "datatype": "BYTES", "shape": [2], "data": ["ab", "c\\u00e9"]}
+    yield whole + json.dumps({"id": "7", "inputs": [x, t], "outputs": [{"name": "y"}],
+                              "parameters": {"timeout": 5000, "binary_data_output": True}}).encode()
+    far = {"name": "t", "datatype": "BYTES", "shape": [2], "parameters": {"binary_data_size": 11}}
+    text = json.dumps({"inputs": [x, far]}).encode()
+    yield struct.pack("<H", len(text)) + text + b"\2\0\0\0ab\1\0\0\0c"
+    near = {"name": "x", "datatype": "FP32", "shape": [1, 2], "parameters": {"binary_data_size": 8}}
+    text = json.dumps({"inputs": [near], "outputs": [{"name": "y", "parameters": {"binary_data": True}}]}).encode()
+    yield struct.pack("<H", len(text)) + text + bytes(8)
+    yield b"\0\0" + bytes(16)
+    yield index + b'{"ready": true}'
+    yield load + b'{"parameters": {}}'
+
+
+def profiles(nori, model, folder):
+    path = os.path.join(folder, "made.json")
+    subprocess.run([nori, "profile", model, "--runs", "3", "--output", path, "--quiet"],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if os.path.exists(path):
+        yield read(path)
+        os.remove(path)
+    yield b'{"nori_profile": 1}'
+
+
 def packs(shared):
     """Model files and the folders of their data."""
     found = sorted(glob.glob(PACK + "/*/*/model.onnx")) + sorted(glob.glob(PACK + "/*/model.onnx"))
@@ -178,11 +206,15 @@ def main():
         seeds.add("cache", cache(made_for, content))
     for text in ("12.5ms", "5 MB/s", "3 /s", "1e3 mJ", "4KiB", "Mb/s", "0x10 s", "nan s", "1e999 h"):
         seeds.add("quantity", text.encode())
+    for data in requests():
+        seeds.add("request", data)
+    for data in profiles(args.nori, os.path.join(digits, "digits.onnx"), args.folder):
+        seeds.add("profile", data)
     with open(os.path.join(args.folder, "fuzz.dict"), "w") as f:
         f.write(dictionary(args.nori))
     print(", ".join("%s %d" % row for row in sorted(seeds.counts.items())))
     missing = {"wire", "load", "run", "agree", "text", "npy", "npz", "pb", "weights", "picture", "calibration", "cache",
-               "quantity"} - set(seeds.counts)
+               "quantity", "request"} - set(seeds.counts)
     if missing:
         sys.exit("no seeds for " + ", ".join(sorted(missing)))
 

@@ -7,7 +7,7 @@ seconds=${1:-60}
 [ $# -gt 0 ] && shift
 build=build/fuzz
 cmake --preset fuzz >/dev/null
-targets=${*:-$(sed -n 's/^set(fuzz_targets \(.*\))$/\1/p' fuzz/CMakeLists.txt)}
+targets=${*:-$(ninja -C "$build" -t targets all | sed -n 's,^fuzz/fuzz_\([a-z]*\): CXX*_EXECUTABLE_LINKER.*,\1,p')}
 programs=
 for t in $targets; do
     programs="$programs fuzz_$t"

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "nori/limits.h"
 #include "nori/tools.h"
 #include "tools/edit/editing.h"
 
@@ -10,6 +11,7 @@
  * lengths of text, mostly take. */
 static const int64_t sizes[] = {16, 64, 256, 8, 32, 128, 512, 1, 1024};
 #define SHORT_NS ((uint64_t)200000000)
+#define MADE_UP_TURNS 10000
 static const int64_t integers[] = {10, 2}; /* integers are below: indices must be in range */
 
 void nori__proof_begin(nori_proof *proof)
@@ -83,8 +85,10 @@ static bool values_room(nori__values *v, size_t count, nori__arena *arena)
     return v->names && v->tensors;
 }
 
-static nori_status run(nori_session *session, const nori_tensor *const *in, size_t n_in,
-                       nori__arena *arena, nori__values *outputs, uint64_t *ns, nori_error *err)
+/* bounds: NULL, or what a run may cost. */
+static nori_status run(nori_session *session, const nori_run_options *bounds,
+                       const nori_tensor *const *in, size_t n_in, nori__arena *arena,
+                       nori__values *outputs, uint64_t *ns, nori_error *err)
 {
     size_t n = nori_session_output_count(session);
     if (!values_room(outputs, n, arena)) {
@@ -97,12 +101,12 @@ static nori_status run(nori_session *session, const nori_tensor *const *in, size
         }
     }
     uint64_t start = nori__now_ns();
-    nori_status s = nori_session_run(session, in, n_in, outputs->tensors, n, err);
+    nori_status s = nori_session_run_with(session, bounds, in, n_in, outputs->tensors, n, err);
     *ns = nori__now_ns() - start;
     if (s == NORI_OK && *ns < SHORT_NS) { /* the first run makes its memory: the second is timed */
         nori_tensor **again = nori__arena_array(arena, n + 1, sizeof(*again));
         start = nori__now_ns();
-        if (again && nori_session_run(session, in, n_in, again, n, NULL) == NORI_OK) {
+        if (again && nori_session_run_with(session, bounds, in, n_in, again, n, NULL) == NORI_OK) {
             *ns = nori__now_ns() - start;
         }
         for (size_t i = 0; again && i < n; i++) {
@@ -126,7 +130,7 @@ nori_status nori__proof_feed(nori_session *session, const nori__values *const *s
             in[i] = nori__values_find(sets[k], nori_session_input(session, i)->name);
         }
     }
-    return run(session, in, n, arena, outputs, ns, err);
+    return run(session, NULL, in, n, arena, outputs, ns, err);
 }
 
 /* ---- inputs ---- */
@@ -222,6 +226,9 @@ static nori_status try_out(nori_session *session, const nori_proof_options *o, n
                            nori__values *inputs, nori__values *outputs, uint64_t *ns, nori_error *err)
 {
     nori_error first = {0};
+    nori_run_options bounds; /* inputs that were made up can ask a Loop for 2^63 turns */
+    nori_run_options_default(&bounds);
+    bounds.iterations = MADE_UP_TURNS;
     bool any_free = false, any_integer = false;
     for (size_t i = 0; i < NORI__COUNT(sizes) && (i == 0 || any_free); i++) {
         for (size_t k = 0; k < NORI__COUNT(integers) && (k == 0 || any_integer); k++) {
@@ -233,7 +240,7 @@ static nori_status try_out(nori_session *session, const nori_proof_options *o, n
             nori_status s = make_inputs(session, o, sizes[i], integers[k], inputs, &any_free,
                                         &any_integer, &why);
             if (s == NORI_OK) {
-                s = run(session, (const nori_tensor *const *)inputs->tensors, inputs->count, arena,
+                s = run(session, &bounds, (const nori_tensor *const *)inputs->tensors, inputs->count, arena,
                         outputs, ns, &why);
             }
             if (s == NORI_OK) {
@@ -269,8 +276,8 @@ nori_status nori__proof_run(const nori_model *model, const nori_proof_options *o
         if (o->sample(o->sample_user, inputs->tensors, err) != 0) {
             s = nori__fail(err, NORI_ERROR_DATA, "the sample could not be had");
         }
-        s = s == NORI_OK ? run(session, (const nori_tensor *const *)inputs->tensors, n, arena, outputs,
-                               ns, err) : s;
+        s = s == NORI_OK ? run(session, NULL, (const nori_tensor *const *)inputs->tensors, n, arena,
+                               outputs, ns, err) : s;
     } else if (s == NORI_OK) {
         s = try_out(session, o, arena, inputs, outputs, ns, err);
     }
