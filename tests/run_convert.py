@@ -25,6 +25,7 @@ p.add_argument("--atol", default="1e-3")
 p.add_argument("--rtol", default="1e-3")
 p.add_argument("--most", type=int, default=200, help="megabytes: larger models are left out")
 p.add_argument("--provider", default="cpu", help="that runs what was made, as ort:cpu")
+p.add_argument("--every", type=int, default=1, help="take each N-th case only")
 p.add_argument("--list", action="store_true", help="what was refused, and why")
 args = p.parse_args()
 
@@ -76,7 +77,7 @@ def one(case):
 
 cases = sorted(f for top in args.folders for f, _, files in os.walk(top)
                if "model.onnx" in files and args.filter in f and
-               os.path.isdir(os.path.join(f, "test_data_set_0")))
+               os.path.isdir(os.path.join(f, "test_data_set_0")))[::args.every]
 if not cases:
     print("no cases in %s: skipped" % " ".join(args.folders))
     sys.exit(77)

@@ -14,6 +14,7 @@ typedef struct half {
     nori__value **of; /* by value id: the value in the half type; NULL: not made yet */
     uint32_t n_values, n_nodes;
     uint64_t lost;    /* constants that are not zero, and became it */
+    const nori__node *by_name; /* a Gradient, of all nodes between values it names; NULL: none */
 } half;
 
 static double most(const half *h)
@@ -103,6 +104,16 @@ static bool types_fit(const half *h, const nori__node *n, const nori__schema *s)
         }
         any = any || halved_input(h, n, s, i);
     }
+    for (uint32_t i = 0; i < n->output_count; i++) {
+        if (n->outputs[i] && n->outputs[i]->type.kind != NORI_KIND_TENSOR) {
+            nori__q_report_node(h->q, n, "it makes other things than tensors");
+            return false;
+        }
+        if (n->outputs[i] && n->outputs[i]->type.elem == NORI_STRING) {
+            nori__q_report_node(h->q, n, "it writes numbers as text");
+            return false;
+        }
+    }
     if (!any) {
         nori__q_report_node(h->q, n, "operator %s of version %d takes no %s here", n->op_type, s->since,
                             nori_type_name(h->type));
@@ -120,6 +131,10 @@ static bool fits(const half *h, const nori__node *n)
     }
     if (!floats) {
         nori__q_report_node(h->q, n, "it reads no float32");
+        return false;
+    }
+    if (h->by_name) {
+        nori__q_report_node(h->q, n, "%s reads values by name", h->by_name->op_type);
         return false;
     }
     if (nori__q_excluded(h->q, n)) {
@@ -153,7 +168,10 @@ static nori__value *cast(half *h, nori__node *before, nori__value *from, nori__v
                          nori_type type)
 {
     nori__node *n = nori__node_new(h->q->ir->main, before, "", "Cast", &from, 1, &to, 1);
-    return n && nori__node_set_int(n, "to", type) ? to : NULL;
+    /* Before opset 6 the type is a word. */
+    bool word = nori__ir_opset(h->q->ir, "") < 6;
+    return n && (word ? nori__node_set_text(n, "to", type == NORI_FLOAT ? "FLOAT" : "FLOAT16")
+                      : nori__node_set_int(n, "to", type)) ? to : NULL;
 }
 
 static nori__value *sibling(half *h, const nori__value *v, const char *what, nori_type type)
@@ -261,6 +279,9 @@ nori_status nori__q_emit_half(nori__quantizer *q)
     h.of = nori__arena_array(&q->arena, (size_t)h.n_values + 1, sizeof(*h.of));
     if (!h.of) {
         return nori__no_memory(q->err);
+    }
+    for (const nori__node *n = q->ir->main->first; n; n = n->next) {
+        h.by_name = nori__same(n->op_type, "Gradient") ? n : h.by_name;
     }
     for (nori__node *n = q->ir->main->first, *next; n; n = next) {
         next = n->next; /* casts are put between, and are not looked at */
