@@ -72,9 +72,11 @@ class Torture(case.Case):
 
     def test_closed_pipe(self):
         for args in (["inspect", MODEL], ["caps"], ["check", MODEL, "--json"], ["run", MODEL]):
-            p = subprocess.Popen([case.NORI, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            reads, writes = os.pipe()
+            os.close(reads)  # before it begins: a reader that leaves later may have taken all of it
+            p = subprocess.Popen([case.NORI, *args], stdin=subprocess.DEVNULL, stdout=writes,
                                  stderr=subprocess.PIPE)
-            p.stdout.close()
+            os.close(writes)
             err = p.stderr.read().decode()
             p.stderr.close()
             code = p.wait(timeout=60)
