@@ -152,6 +152,13 @@ class Ort(case.Case):
         self.assertEqual({n["provider"] for n in j["nodes"]}, {"ort:cpu"})
         self.assertEqual([p["name"] for p in j["providers"]], ["ort:cpu", "cpu"])
 
+    def test_a_model_without_a_node(self):
+        text = self.file("m.txt", b"""<ir_version: 8, opset_import: ["": 13]>
+g () => (float[2] y) <float[2] y = {1, 2}> {}""")
+        self.nori("build", text, "--output", self.path("m.onnx"))
+        r = self.nori("run", self.path("m.onnx"), "--provider", "ort:cpu", env={"NORI_ORT_LIBRARY": ORT})
+        self.assertIn("1, 2", r.out)
+
     def test_profile_names_it(self):
         r = self.nori("bench", DIGITS, "--runs", "1", "--profile", "--provider", "ort:cpu",
                       env={"NORI_ORT_LIBRARY": ORT})

@@ -254,6 +254,10 @@ static nori_status ort_claim_model(void *user, nori_part *model, nori_claim *cla
         snprintf(claim->reason, sizeof(claim->reason), "whole=0 was asked for");
         return NORI_OK;
     }
+    if (nori_part_node_count(model) == 0) { /* it makes nothing: ONNX Runtime runs no such session */
+        snprintf(claim->reason, sizeof(claim->reason), "the model has no node");
+        return NORI_OK;
+    }
     nori_status status = nori__ort_session(self, model, &self->model_session, &why);
     claim->taken = status == NORI_OK;
     if (status == NORI_ERROR_UNSUPPORTED) {
