@@ -22,6 +22,7 @@ static const serve_signature signature = {inputs, outputs, slots, 2, 1, 1};
 static void look(const nori_tensor *t)
 {
     volatile unsigned sum = 0;
+    (void)sum;
     const unsigned char *bytes = nori_tensor_const_data(t);
     if (nori_tensor_type(t) == NORI_STRING) {
         const nori_string *strings = nori_tensor_const_data(t);

@@ -173,8 +173,8 @@ static void test_left(void **state)
         "x=u3,17; " Q2 "y.u=QLinearSigmoid. x s z t v",
         "x=u1,3,7,8; " Q2 "y.u=QLinearGlobalAveragePool. x s z t v",
         "x=u1,3,4,5; y.u=Transpose x perm=[3,1,0,2]", /* nothing says what the bytes stand for */
-        "x=f3,17; s=F17:1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8; z=U17:1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8; "
-        "y.u=QuantizeLinear x s z axis=1",
+        ("x=f3,17; s=F17:1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8; z=U17:1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8; "
+         "y.u=QuantizeLinear x s z axis=1"),
         /* what nnapi would have nothing to do with on its other side */
         "x=f3,17; s=F:0.1; z=U:3; p=Erf x; q=QuantizeLinear p s z; d=DequantizeLinear q s z; y=Erf d",
     };
