@@ -168,6 +168,7 @@ const char *cli_near(const char *word, size_t size, const char *(*at)(const void
 void cli_overview(FILE *f);
 void cli_verb_help(FILE *f, const cli_verb *verb);
 const cli_verb *cli_find_verb(const char *name);
+bool cli_ends_with(const char *text, const char *end);
 const char *cli_near_verb(const char *name);
 const char *cli_near_option(const cli_verb *verb, const char *name, size_t size);
 

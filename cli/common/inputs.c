@@ -159,12 +159,6 @@ int cli_random(cli_args *args, const nori_value_info *info, uint64_t seed, nori_
     return EXIT_YES;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 /* ---- files ---- */
 
 static void *read_whole(const char *path, size_t *size, nori_error *err)
@@ -249,11 +243,12 @@ int cli_read_input(cli_args *args, const char *path, const nori_value_info *info
     if (cli_is_picture(path)) {
         return cli_picture(args, path, info, tensor);
     }
-    if (ends_with(path, ".raw") || ends_with(path, ".bin")) {
+    if (cli_ends_with(path, ".raw") || cli_ends_with(path, ".bin")) {
         return read_raw(args, path, info, tensor);
     }
     if (nori_value_read(args->env, path, info->kind, tensor, &err) != NORI_OK) {
-        bool known = ends_with(path, ".npy") || ends_with(path, ".pb") || ends_with(path, ".pb.gz");
+        bool known = cli_ends_with(path, ".npy") || cli_ends_with(path, ".pb") ||
+                     cli_ends_with(path, ".pb.gz");
         if (!known && err.status != NORI_ERROR_IO) {
             snprintf(err.hint, sizeof(err.hint), "it was read as a TensorProto; other inputs are told "
                      "by their endings: .npy, .npz, .raw, .png, .jpg");
@@ -346,7 +341,7 @@ static int take_file(feeding *f, const char *spec, bool may_name)
         return cli_usage(f->args, "the model has no input \"%.*s\"; `nori inspect` lists them",
                          (int)(equals - spec), spec);
     }
-    if (ends_with(path, ".npz")) {
+    if (cli_ends_with(path, ".npz")) {
         return take_archive(f, path, at, named);
     }
     at = named ? at : f->next++;

@@ -7,17 +7,11 @@
 
 /* ---- files ---- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 /* One --output: which output (n_out: all) and where to. False: no such output. */
 static bool target_of(const run_job *j, const char *spec, size_t *at, const char **path)
 {
     const char *equals = strchr(spec, '=');
-    *at = ends_with(spec, ".npz") || j->n_out > 1 ? j->n_out : 0;
+    *at = cli_ends_with(spec, ".npz") || j->n_out > 1 ? j->n_out : 0;
     *path = spec;
     for (; equals; equals = strchr(equals + 1, '=')) { /* names may have one in them */
         for (size_t i = 0; i < j->n_out; i++) {
@@ -43,8 +37,8 @@ int run_check_targets(const run_job *j)
                                       "lists them",
                              spec);
         }
-        bool all = ends_with(path, ".npz");
-        if (!all && !ends_with(path, ".npy") && !ends_with(path, ".pb")) {
+        bool all = cli_ends_with(path, ".npz");
+        if (!all && !cli_ends_with(path, ".npy") && !cli_ends_with(path, ".pb")) {
             return cli_usage(j->args, "--output %s: the file must end in .npy, .npz or .pb", spec);
         }
         if (!all && at == j->n_out) {
@@ -84,7 +78,7 @@ int run_write_outputs(const run_job *j)
         nori_error err = {0};
         size_t at;
         target_of(j, spec, &at, &path);
-        nori_status s = ends_with(path, ".npz") ? write_archive(j, at, path, &err)
+        nori_status s = cli_ends_with(path, ".npz") ? write_archive(j, at, path, &err)
                                                 : nori_tensor_write(j->outputs[at], path, &err);
         if (s != NORI_OK) {
             return cli_fail(j->args, &err);

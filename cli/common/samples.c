@@ -56,16 +56,10 @@ static void add_samples(cli_samples *s, source *from)
     s->found += from->count;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 static bool is_sample(const char *name)
 {
-    return cli_is_picture(name) || ends_with(name, ".npy") || ends_with(name, ".npz") ||
-           ends_with(name, ".pb") || ends_with(name, ".pb.gz") || ends_with(name, ".raw");
+    return cli_is_picture(name) || cli_ends_with(name, ".npy") || cli_ends_with(name, ".npz") ||
+           cli_ends_with(name, ".pb") || cli_ends_with(name, ".pb.gz") || cli_ends_with(name, ".raw");
 }
 
 static int add_single(cli_samples *s, source_kind kind, const char *path)
@@ -85,7 +79,7 @@ static int add_single(cli_samples *s, source_kind kind, const char *path)
 /* A file of any kind. whole: one of many, as those of a folder are. */
 static int add_file(cli_samples *s, const char *path, bool whole)
 {
-    bool archive = ends_with(path, ".npz"), array = ends_with(path, ".npy");
+    bool archive = cli_ends_with(path, ".npz"), array = cli_ends_with(path, ".npy");
     if (s->found == s->most || (!archive && !array)) {
         return add_single(s, SOURCE_FILE, path);
     }
@@ -161,7 +155,7 @@ static int add_list(cli_samples *s, const char *path)
             continue;
         }
         snprintf(full, sizeof(full), "%.*s%s", line[0] == '/' ? 0 : folder, path, line);
-        if (ends_with(full, ".txt")) {
+        if (cli_ends_with(full, ".txt")) {
             code = cli_fail_text(s->reader.args, NORI_ERROR_DATA,
                                  "%s: line %zu names another list; samples were expected", path,
                                  number);
@@ -182,7 +176,7 @@ static int add_path(cli_samples *s, const char *path, bool whole)
     if (S_ISDIR(st.st_mode)) {
         return add_folder(s, path);
     }
-    return ends_with(path, ".txt") ? add_list(s, path) : add_file(s, path, whole);
+    return cli_ends_with(path, ".txt") ? add_list(s, path) : add_file(s, path, whole);
 }
 
 /* ---- what was found ---- */

@@ -78,3 +78,9 @@ void cli_tensor_shape(const nori_tensor *t, char *out, size_t size)
     size_t used = (size_t)snprintf(out, size, "%s", nori_type_name(nori_tensor_type(t)));
     finish_shape(out, size, used, nori_tensor_rank(t), nori_tensor_dims(t), NULL);
 }
+
+bool cli_ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}

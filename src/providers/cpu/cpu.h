@@ -123,9 +123,8 @@ struct nori__sproduct {
 };
 size_t nori__sproduct_bytes(const nori__sproduct *p, int threads);
 void nori__sproduct_run(nori_call *call, const nori__sproduct *p, void *scratch);
-/* Bytes of packed operands; 0: overflow. */
+/* Bytes of a packed left operand; 0: overflow. */
 size_t nori__spacked_a(size_t m, size_t k);
-size_t nori__spacked_b(size_t n, size_t k);
 
 /* An 8-bit integer type? */
 static inline bool nori__cpu_is_8bit(nori_type t)

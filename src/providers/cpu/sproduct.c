@@ -150,8 +150,3 @@ size_t nori__spacked_a(size_t m, size_t k)
 {
     return spacked(m, k, nori__kernels_get()->s16_mr);
 }
-
-size_t nori__spacked_b(size_t n, size_t k)
-{
-    return spacked(n, k, nori__kernels_get()->s16_nr);
-}

@@ -139,11 +139,6 @@ static nori_status conv_run(nori_call *call, nori__ref_conv_work *c, nori__body 
     return NORI_OK;
 }
 
-nori_status nori__ref_conv_f32(nori_call *call, nori__ref_conv_work *work)
-{
-    return conv_run(call, work, conv_units_f32);
-}
-
 nori_status nori__ref_conv_u32(nori_call *call, nori__ref_conv_work *work)
 {
     return conv_run(call, work, conv_units_u32);

@@ -82,7 +82,6 @@ typedef struct nori__ref_conv_work {
 /* Geometry from shapes; error when they do not agree. */
 nori_status nori__ref_conv_setup(nori_call *call, const nori_tensor *x, const nori_tensor *weight,
                                  const nori_tensor *y, nori__ref_conv_work *work);
-nori_status nori__ref_conv_f32(nori_call *call, nori__ref_conv_work *work);
 nori_status nori__ref_conv_u32(nori_call *call, nori__ref_conv_work *work);
 
 /* Kernel positions (all dimensions but the last) that fall inside the input for output row `row`:
