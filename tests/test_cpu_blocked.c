@@ -16,6 +16,7 @@
 #include "nori/nori.h"
 #include "ops/resolve.h"
 #include "providers/cpu/cpu_kernels.h"
+#include "rewrite_case.h"
 
 /* Nodes are "Op key=value ...:inputs:outputs". Convolutions make their weights (key w) and, unless
  * b=0, bias. Blocked: operators left after the rewrite ("" is not looked at: they depend on the
@@ -278,47 +279,25 @@ static void build(make *m, const net *c)
     for (size_t i = 0; c->nodes[i]; i++) {
         add_node(m, c->nodes[i]);
     }
-    for (const char *at = c->outputs; *at; at += *at == ' ') {
-        char name[16];
-        size_t n = strcspn(at, " ");
-        snprintf(name, sizeof(name), "%.*s", (int)n, at);
-        make_output(m, &m->graph, name, NORI_FLOAT, NULL);
-        at += n;
-    }
+    rewrite_outputs(m, c->outputs, NORI_FLOAT);
 }
 
 static void check_nodes(make *m, const net *c)
 {
     nori__ir *ir = make_ir(m);
     nori_error err = {0};
-    char found[256] = "";
-    size_t used = 0;
     nori__resolve(ir);
     assert_int_equal(nori__infer_graph(ir, &err), NORI_OK);
     assert_int_equal(nori__cpu_rewrite(ir, &err), NORI_OK);
     assert_int_equal(nori__ir_verify(ir, &err), NORI_OK);
-    for (nori__node *n = ir->main->first; n; n = n->next) {
-        used += (size_t)snprintf(found + used, sizeof(found) - used, "%s%s", used ? " " : "",
-                                 n->op_type);
-    }
-    if (!nori__same(found, c->blocked)) {
-        print_error("%s:\n", c->what);
-    }
-    assert_string_equal(found, c->blocked);
+    rewrite_left(ir, c->blocked, c->what);
     assert_int_equal(nori__infer_graph(ir, &err), NORI_OK);
     nori__ir_free(ir);
 }
 
 static nori_tensor *input_of(const net *c)
 {
-    int64_t dims[NORI_MAX_RANK];
-    int rank = 0;
-    char *end = NULL;
-    for (const char *at = c->input; *at; at = *end ? end + 1 : end) {
-        dims[rank++] = strtoll(at, &end, 10);
-    }
-    nori_tensor *x = NULL;
-    assert_int_equal(nori_tensor_create(NULL, NORI_FLOAT, rank, dims, &x, NULL), NORI_OK);
+    nori_tensor *x = rewrite_input(NORI_FLOAT, c->input);
     for (int64_t i = 0; i < x->count; i++) {
         ((float *)x->data)[i] = (float)(i * 37 % 101) / 50.0f - 1;
     }

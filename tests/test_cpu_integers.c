@@ -17,6 +17,7 @@
 #include "ops/resolve.h"
 #include "passes/passes.h"
 #include "providers/cpu/cpu_kernels.h"
+#include "rewrite_case.h"
 
 /* Nodes as "Operator:inputs:outputs:attributes"; Q and D are QuantizeLinear and DequantizeLinear. */
 typedef struct int_case {
@@ -299,13 +300,7 @@ static void build(make *m, const int_case *c)
     for (size_t i = 0; c->nodes[i]; i++) {
         add_node(m, c->nodes[i]);
     }
-    for (const char *at = c->outputs; *at; at += *at == ' ') {
-        char name[16];
-        size_t n = strcspn(at, " ");
-        snprintf(name, sizeof(name), "%.*s", (int)n, at);
-        make_output(m, &m->graph, name, NORI_FLOAT, NULL);
-        at += n;
-    }
+    rewrite_outputs(m, c->outputs, NORI_FLOAT);
 }
 
 /* ---- what is left ---- */
@@ -314,28 +309,11 @@ static void check_nodes(make *m, const int_case *c)
 {
     nori__ir *ir = make_ir(m);
     nori_error err = {0};
-    char found[256] = "";
-    size_t used = 0;
     nori__resolve(ir);
     assert_int_equal(nori__upgrade(ir, &err), NORI_OK);
     assert_int_equal(nori__passes_run(ir, 2, &err), NORI_OK);
     assert_int_equal(nori__cpu_integers(ir, &err), NORI_OK);
-    for (nori__node *n = ir->main->first; n; n = n->next) {
-        used += (size_t)snprintf(found + used, sizeof(found) - used, "%s%s", used ? " " : "",
-                                 n->op_type);
-    }
-    char expected[256];
-    size_t length = 0; /* names without double blanks */
-    for (const char *at = c->expected; *at; at++) {
-        if (*at != ' ' || at[1] != ' ') {
-            expected[length++] = *at;
-        }
-    }
-    expected[length] = 0;
-    if (!nori__same(found, expected)) {
-        print_error("%s: %s\n", c->what, found);
-    }
-    assert_string_equal(found, expected);
+    rewrite_left(ir, c->expected, c->what);
     assert_int_equal(nori__ir_verify(ir, &err), NORI_OK);
     nori__ir_free(ir);
 }
@@ -344,14 +322,7 @@ static void check_nodes(make *m, const int_case *c)
 
 static nori_tensor *input_of(const char *shape, nori_type type)
 {
-    int64_t dims[NORI_MAX_RANK];
-    int rank = 0;
-    nori_tensor *x = NULL;
-    char *end = NULL;
-    for (const char *at = shape; *at; at = *end ? end + 1 : end) {
-        dims[rank++] = strtoll(at, &end, 10);
-    }
-    assert_int_equal(nori_tensor_create(NULL, type, rank, dims, &x, NULL), NORI_OK);
+    nori_tensor *x = rewrite_input(type, shape);
     for (int64_t i = 0; i < x->count; i++) {
         nori__tensor_set_f64(x, i, type == NORI_FLOAT ? (double)(i * 37 % 101) / 25.0 - 2
                                                       : (double)(i * 91 % 256));

@@ -5,6 +5,7 @@
 #include "kernels/simd_math.h"
 
 #include "kernels/unary_body.h"
+#include "kernels/unary_table.h"
 
 void nori__avx512_unary(nori__kernels *k)
 {
