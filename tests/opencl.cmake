@@ -16,12 +16,14 @@ if(NORI_WITH_OPENCL)
     target_link_libraries(test_opencl_joined PRIVATE m)
     set(tests opencl opencl_session opencl_joined)
     if(Python3_FOUND AND EXISTS ${NORI_SHARED_DIR}/models/index.tsv)
-        set(run_opencl ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/run_opencl.py
+        set(run_opencl ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/run_models.py --list
             --nori $<TARGET_FILE:nori> --models ${NORI_SHARED_DIR}/models --timeout 900)
-        add_test(NAME models_opencl COMMAND ${run_opencl} --large skip)
-        add_test(NAME models_opencl_half COMMAND ${run_opencl} --half --large skip)
+        add_test(NAME models_opencl COMMAND ${run_opencl} --provider opencl,cpu --large skip)
+        add_test(NAME models_opencl_large COMMAND ${run_opencl} --provider opencl,cpu --large only)
+        add_test(NAME models_opencl_half COMMAND ${run_opencl} --provider opencl:storage=fp16,cpu --large skip)
         set_tests_properties(models_opencl models_opencl_half PROPERTIES LABELS "full;models")
-        list(APPEND tests models_opencl models_opencl_half)
+        set_tests_properties(models_opencl_large PROPERTIES LABELS "slow;models")
+        list(APPEND tests models_opencl models_opencl_large models_opencl_half)
     endif()
     # One at a time: two processes that fill PoCL's folder at once were seen to fail.
     set_tests_properties(${tests} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1800 RESOURCE_LOCK pocl)

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """Runs a folder of real networks through the command and compares with what they should give.
 
-    run_models.py --nori build/release/nori --models DIR [--threads 1,2,5] [--provider reference]
+    run_models.py --nori build/release/nori --models DIR [--threads 1,2,5] [--provider LIST] ...
                   [--filter TEXT] [--list] [--timeout SECONDS]
+    run_models.py --nori build/release/nori --models DIR --list --provider cpu --provider xnnpack,cpu
+                  --provider opencl,cpu --provider ort:cpu
 
 DIR/index.tsv has a row a network: name, outputs, atol, rtol, rms_limit (one number an output);
 DIR/NAME/model.onnx and DIR/NAME/test_data_set_0/{input,output}_N.pb are the network and its data.
 An output marked "rank" is a list ordered by scores that may swap places: it is compared as a set.
 An output kept as output_N.json is a sequence of maps. Every output is also written out: its bytes
 must be the same for each number of threads.
-Exits 0 when every network that was run agrees (and at least one was)."""
+With --list a row a network says who ran how many of its nodes, in how many parts. With
+storage=fp16 outputs are held to a relative RMS difference instead (networks.py).
+Exits 0 when every network that was run agrees, 77 (skipped) when no provider can be had here."""
 import argparse
 import csv
 import hashlib
@@ -18,15 +22,16 @@ import os
 import sys
 import tempfile
 
+import networks
+import ort_library
 import pack
 
 p = argparse.ArgumentParser()
 p.add_argument("--nori", required=True)
 p.add_argument("--models", required=True)
 p.add_argument("--threads", default="1")
-p.add_argument("--provider", default="")
+p.add_argument("--provider", action="append", help="a list as the command takes it; may be repeated")
 p.add_argument("--filter", default="")
-p.add_argument("--relative", help="limit for relative RMS differences, in place of the index's numbers")
 p.add_argument("--only", default="", help="the one of this name")
 p.add_argument("--skip", default="", help="names, comma-separated")
 p.add_argument("--large", choices=("skip", "only"), help="networks of many multiply-adds")
@@ -35,27 +40,10 @@ p.add_argument("--timeout", type=int, default=300, help="seconds for one run of 
 p.add_argument("--list", action="store_true", help="a row for every network, not only the bad ones")
 args = p.parse_args()
 THREADS = [t for t in args.threads.split(",") if t]
-PROVIDER = ["--provider", args.provider] if args.provider else []
-
-# More than some 0.2 billion multiply-adds: a second or more on the reference provider.
-LARGE = ("candy_style_op8", "dnsmos_sig_bak_ovr", "light_densenet121", "magika_v3_3",
-         "mobilenetv2_int8_plant", "obs_tbefn", "obs_uretinex", "obs_zero_dce",
-         "super_resolution_10", "yolov8n_int8_lamri", "yolov8n_int8_mtrya",
-         "yolov8n_seg_int8_dashcam")
-
-# Networks whose expected values are off by more than their tolerance, so that a provider that
-# computes more exactly agrees only this far: (atol, limit of the relative RMS difference).
-# candy_style_op8: its InstanceNormalization sums planes of 640,000 elements, and the expected
-# values come from float32 sums in eight lanes. Recomputed operator by operator in PyTorch, values up
-# to 255: float64 is 1.663 (RMS 0.0380, relative 0.00024) from the expected values, float32 with
-# PyTorch's pairwise sums 1.670, float32 with sums in eight lanes 0.059; the reference provider is
-# 0.001 from float64, 1.663 from the expected values. So the index's atol of 0.61, which speaks of
-# moves of one unit in the last place, is taken on top of 1.67; the RMS limit is four times that.
-EXACT = {"candy_style_op8": ("2.28", "0.001")}
 
 
 def taken(name):
-    large = name in LARGE
+    large = name in networks.LARGE
     return (args.filter in name and args.only in ("", name) and name not in args.skip.split(",") and
             args.large in (None, "only" if large else "skip"))
 
@@ -121,7 +109,7 @@ def compare_maps(got, want, atol, rtol):
     return ""
 
 
-def check_here(row, folder, outputs, written):
+def check_here(row, provider, folder, outputs, written):
     """What the command cannot judge: ranked outputs and maps. Empty text: fine."""
     n = len(outputs)
     atol, rtol = per_output(row["atol"], n), per_output(row["rtol"], n)
@@ -135,7 +123,7 @@ def check_here(row, folder, outputs, written):
             feed = ["--input", "%s=%s/test_data_set_0/input_0.pb" % (
                 row["inputs"].rsplit(":", 1)[0], folder)]
             code, text, said, _ = pack.run([args.nori, "run", folder + "/model.onnx", "--json"] +
-                                           feed + PROVIDER, args.timeout)
+                                           feed + asked(provider), args.timeout)
             if code != pack.AGREES:
                 return said
             want = pack.read_json("%s/test_data_set_0/%s" % (folder, kept))
@@ -156,59 +144,86 @@ def digest(paths):
     return h.hexdigest()
 
 
-def run_one(row):
-    """(name, seconds at each number of threads, what is wrong or "")."""
-    folder = os.path.join(args.models, row["name"])
-    outputs = output_names(row)
-    n = len(outputs)
+def asked(provider):
+    return ["--provider", provider] if provider else []
+
+
+def limits(row, provider, n):
+    """The index's tolerances as the command takes them, or what stands in their place."""
     plain = [per_output(row[c], n) for c in ("atol", "rtol", "rms_limit")]
     plain = [",".join({"rank": "-" if c == 2 else "1e300"}.get(t, t) for t in texts)
              for c, texts in enumerate(plain)]
-    if args.relative:
-        plain = ["1e300", "1e300", args.relative]
-    exactly = args.provider.split(":")[0].split(",")[0] in ("reference", "opencl", "cuda")
-    if exactly and row["name"] in EXACT:
-        plain[0], plain[2] = EXACT[row["name"]]
-    seconds, digests, wrong = [], [], ""
+    if networks.half(provider):
+        return ["1e300", "1e300", networks.HALF_RMS]
+    if row["name"] in networks.EXACT and networks.first(provider) in networks.COMPUTE_EXACTLY:
+        plain[0], plain[2] = networks.EXACT[row["name"]]
+    return plain
+
+
+def run_one(row, provider):
+    """(name, seconds at each number of threads, what is wrong or "", who ran what)."""
+    folder = os.path.join(args.models, row["name"])
+    outputs = output_names(row)
+    atol, rtol, rms = limits(row, provider, len(outputs))
+    seconds, digests, wrong, split = [], [], "", ""
     with tempfile.TemporaryDirectory() as place:
-        written = ["%s/output_%d.npy" % (place, i) for i in range(n)]
+        written = ["%s/output_%d.npy" % (place, i) for i in range(len(outputs))]
         write = []
         for i, (name, kept) in enumerate(outputs):
             write += [] if kept else ["--output", "%s=%s" % (name, written[i])]
         for t in THREADS:
             code, _, said, took = pack.run(
                 [args.nori, "run", folder + "/model.onnx", "--test-data",
-                 folder + "/test_data_set_0", "--atol", plain[0], "--rtol", plain[1], "--rms",
-                 plain[2], "--quiet", "--threads", t] + write + PROVIDER, args.timeout)
+                 folder + "/test_data_set_0", "--atol", atol, "--rtol", rtol, "--rms", rms,
+                 "--quiet", "--threads", t] + write + asked(provider), args.timeout)
             seconds.append(took)
             if code != pack.AGREES:
                 how = {pack.DIFFERS: "differs", pack.REFUSED: "refused",
                        pack.TIMED_OUT: "too slow"}.get(code, "failed (exit code %d)" % code)
-                return row["name"], seconds, "%s at %s threads: %s" % (how, t, said)
+                return row["name"], seconds, "%s at %s threads: %s" % (how, t, said), ""
             digests.append(digest(w for w, (_, kept) in zip(written, outputs) if not kept))
-        wrong = check_here(row, folder, outputs, written)
+        wrong = check_here(row, provider, folder, outputs, written)
     if not wrong and len(set(digests)) > 1:
         wrong = "the bits depend on the number of threads (%s)" % args.threads
-    return row["name"], seconds, wrong
+    if args.list:
+        split = str(networks.Partition(args.nori, folder + "/model.onnx", provider or "cpu"))
+    return row["name"], seconds, wrong, split
+
+
+def run_all(rows, provider):
+    """Whether all networks agree on a provider; None: it cannot be had here."""
+    why = networks.absent(args.nori, provider or "cpu")
+    if why:
+        print("skipped: " + why)
+        return None
+    excused = networks.excused(provider)
+    for name, reason in sorted(excused.items()):
+        print("%-34s not asked of %s: %s" % (name, provider, reason))
+    tasks = [lambda r=r: run_one(r, provider) for r in rows if r["name"] not in excused]
+    done = []
+    for name, seconds, wrong, split in pack.in_turn(tasks, args.jobs, "networks"):
+        done.append((name, seconds, wrong))
+        if wrong or args.list:
+            print("%-34s %s  %s" % (name, " ".join("%7.2f s" % s for s in seconds),
+                                    wrong or "ok  " + split), flush=True)
+    good = sum(1 for d in done if not d[2])
+    print("%d of %d networks agree%s; the same bits at %s threads; slowest: %s" % (
+        good, len(done), " on " + provider if provider else "", args.threads,
+        ", ".join("%s %.1f s" % (d[0], max(d[1])) for d in
+                  sorted(done, key=lambda d: -max(d[1]))[:3])), flush=True)
+    return bool(done) and good == len(done)
 
 
 def main():
+    library = ort_library.find()
+    if library:
+        os.environ["NORI_ORT_LIBRARY"] = library
     with open(os.path.join(args.models, "index.tsv")) as f:
-        rows = [r for r in csv.DictReader(f, delimiter="\t")
-                if taken(r["name"])]
-    done = []
-    for name, seconds, wrong in pack.in_turn([lambda r=r: run_one(r) for r in rows], args.jobs,
-                                             "networks"):
-        done.append((name, seconds, wrong))
-        if wrong or args.list:
-            print("%-34s %s  %s" % (name, " ".join("%7.2f s" % s for s in seconds), wrong or "ok"),
-                  flush=True)
-    good = sum(1 for d in done if not d[2])
-    print("%d of %d networks agree%s; the same bits at %s threads; slowest: %s" % (
-        good, len(done), " on " + args.provider if args.provider else "", args.threads,
-        ", ".join("%s %.1f s" % (d[0], max(d[1])) for d in
-                  sorted(done, key=lambda d: -max(d[1]))[:3])))
-    return 0 if done and good == len(done) else 1
+        rows = [r for r in csv.DictReader(f, delimiter="\t") if taken(r["name"])]
+    said = [run_all(rows, provider) for provider in args.provider or [""]]
+    if all(answer is None for answer in said):
+        return 77
+    return 0 if all(answer in (True, None) for answer in said) else 1
 
 
 sys.exit(main())

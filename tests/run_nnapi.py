@@ -8,11 +8,12 @@ in both forms), and must agree with the reference provider to 40 dB. Exits 0 whe
 tolerances hold, the double saw no rule broken, and nnapi has most nodes of at least ten networks;
 77 (skipped) where there are no networks."""
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
+
+import networks
 
 p = argparse.ArgumentParser()
 p.add_argument("--nori", required=True)
@@ -36,11 +37,11 @@ def call(*words):
 
 def share(path, *sizes):
     """Nodes on nnapi, and all of them; None where the network cannot be inspected."""
-    said = call("inspect", path, "--providers", provider, "--json", *sizes)
-    if said.returncode != 0:
+    try:
+        split = networks.Partition(args.nori, path, provider, sizes)
+    except ValueError:
         return None
-    answer = json.loads(said.stdout)
-    return sum(part["nodes"] for part in answer["parts"] if part["given"]), len(answer["nodes"])
+    return split.in_parts, split.all
 
 
 def quantized(place):
