@@ -3,6 +3,7 @@
 
     run_quantize.py --nori build/release/nori --models DIR [--torch DIR] [--filter TEXT]
                     [--samples 32] [--least 20] [--no-times] [--options "--kind dynamic ..."]
+                    [--rows FILE] [--again TEXT] [--markdown]
 
 DIR/index.tsv lists models as for run_models.py; those that hold floats and convolutions or products are
 taken. DIR of --torch: NAME.onnx and NAME.npz with in_0, in_1 .... Samples are the model's own inputs
@@ -12,12 +13,15 @@ and changed copies of them. A row a model:
          the processor has no VNNI its 8-bit weights are written as uint8, as the sums of uint8 by int8
          saturate there
   time   CPU time of a run on one thread, quantized / float, in turns
+--rows FILE keeps a JSON line a model as it is done; what FILE has is not done again (but for names that
+hold --again), so a run that was stopped goes on. Smallest files first.
 Fails when a model is not quantized, not accepted by `nori check` or ONNX Runtime, or reaches less than
---least dB without the report naming an option that gets there. 77: nothing to do."""
+--least dB without the report naming an option that gets there, which is then tried. 77: nothing to do."""
 import argparse
 import csv
 import json
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -37,10 +41,14 @@ p.add_argument("--no-times", action="store_true")
 p.add_argument("--jobs", type=int, default=1)
 p.add_argument("--timeout", type=int, default=900)
 p.add_argument("--options", default="", help="further ones of nori quantize")
+p.add_argument("--rows", default="", help="JSON lines of what is done already, and to be")
+p.add_argument("--again", default="", help="do those of --rows whose name holds this again")
+p.add_argument("--markdown", action="store_true", help="the table as docs/quantize.md has it")
 args = p.parse_args()
 LIBRARY = ort_library.find()
 if LIBRARY:
     os.environ["NORI_ORT_LIBRARY"] = LIBRARY
+TURNS = 4  # of float and quantized, when times are taken
 with open("/proc/cpuinfo", encoding="utf-8") as f:
     VNNI = "vnni" in f.read()
 
@@ -99,13 +107,31 @@ def sqnr_of(report):
 
 
 def times(one, two, files):
-    """CPU milliseconds of a run, the least of three turns."""
-    best = [float("inf"), float("inf")]
-    for _ in range(3):
-        for i, model in enumerate((one, two)):
-            _, r, _, _ = nori("bench", model, *files, "--json", "--threads", "1", "--runs", "8")
-            best[i] = min(best[i], r.get("min_ms", float("inf")))
+    """Milliseconds of a run on one thread, the least of several turns."""
+    best, spent = [float("inf"), float("inf")], 0
+    while spent < TURNS:
+        spent += 1
+        for i, model in enumerate((one, two) if spent % 2 else (two, one)):
+            _, r, _, _ = nori("bench", model, *files, "--json", "--threads", "1", "--runs", "10")
+            best[1 - i if spent % 2 == 0 else i] = min(best[1 - i if spent % 2 == 0 else i],
+                                                       r.get("min_ms", float("inf")))
     return best
+
+
+def remedy(model, made, folder, advice):
+    """The first option that the advice names and that reaches --least, with what it reaches."""
+    tried = {}
+    for text in advice:
+        for option in re.findall(r"--(?:activations|method|budget|exclude) [^\s;,:]+|--per-channel", text):
+            if option in tried or "NAME" in option or "..." in option:
+                continue
+            code, r, _, _ = nori("quantize", model, "--output", made, "--data", folder, "--perturb",
+                                 str(args.samples), "--json", *shlex.split(args.options),
+                                 *option.split())
+            tried[option] = r.get("output_sqnr") if code == 0 else None
+            if code == 0 and (tried[option] is None or tried[option] >= args.least):
+                return option, tried[option]
+    return None, tried
 
 
 def work(name, model, source):
@@ -125,8 +151,12 @@ def work(name, model, source):
         code, _, said, _ = nori("check", made, "--json")
         if code != 0:
             row["bad"] = "nori check: " + said
-        if row["sqnr"] is not None and row["sqnr"] < args.least and not r.get("advice"):
-            row["bad"] = row["bad"] or "%.1f dB, and no advice" % row["sqnr"]
+        if row["sqnr"] is not None and row["sqnr"] < args.least:
+            other = os.path.join(place, "remedy.onnx")
+            row["remedy"], row["reached"] = remedy(model, other, folder, r.get("advice", []))
+            if not row["remedy"]:
+                row["bad"] = row["bad"] or "%.1f dB, and no advice that helps: %s" % (
+                    row["sqnr"], row["reached"])
         if LIBRARY:
             asked = made
             if not VNNI:
@@ -148,23 +178,52 @@ def number(value, form="%.1f"):
     return "-" if value is None else "exact" if value == float("inf") else form % value
 
 
-tasks = [lambda m=m: work(*m) for m in models() if args.filter in m[0]]
-if not tasks:
+def kept():
+    """name -> row of an earlier run."""
+    rows = {}
+    if args.rows and os.path.exists(args.rows):
+        with open(args.rows, encoding="utf-8") as f:
+            for line in f:
+                row = json.loads(line)
+                rows[row["name"]] = row
+    return {n: r for n, r in rows.items() if not (args.again and args.again in n)}
+
+
+def print_row(r):
+    ratio = r["int8_ms"] / r["float_ms"] if r.get("float_ms") else None
+    cells = (r["name"], "%d/%d" % (r.get("nodes", 0), r.get("all", 0)), number(r.get("sqnr")),
+             number(r.get("ort")), number(r.get("bytes"), "%.2f"), number(r.get("float_ms"), "%.3f"),
+             number(r.get("int8_ms"), "%.3f"), number(ratio, "%.2f"), "%.0f s" % r["seconds"])
+    words = r["bad"]
+    if r.get("remedy"):
+        words = "%s: %s dB" % (r["remedy"], number(r["reached"]))
+    if args.markdown:
+        print("| " + " | ".join(cells + (words,)) + " |", flush=True)
+    else:
+        print("%-26s %9s %7s %7s %6s %9s %9s %6s %6s  %s" % (cells + (words,)), flush=True)
+    return ratio
+
+
+done = kept()
+wanted = sorted((m for m in models() if args.filter in m[0]), key=lambda m: os.path.getsize(m[1]))
+if not wanted:
     print("skipped: no models in", args.models or "--models", args.torch)
     sys.exit(77)
-print("%-26s %9s %7s %7s %6s %9s %9s %6s %6s" % ("model", "integers", "sqnr", "ort", "size", "float ms",
-                                                 "int8 ms", "ratio", "took"))
+names = ("model", "integers", "sqnr", "ort", "size", "float ms", "int8 ms", "ratio", "took")
+if args.markdown:
+    print("| " + " | ".join(names) + " | |\n|" + "---|" * (len(names) + 1))
+else:
+    print("%-26s %9s %7s %7s %6s %9s %9s %6s %6s" % names)
 failed = slow = 0
-rows = []
-for r in pack.in_turn(tasks, args.jobs, "models"):
+rows = [done[m[0]] for m in wanted if m[0] in done]
+slow = sum((print_row(r) or 0) > 1.1 for r in rows)
+for r in pack.in_turn([lambda m=m: work(*m) for m in wanted if m[0] not in done], args.jobs, "models"):
     rows.append(r)
-    failed += bool(r["bad"])
-    ratio = r["int8_ms"] / r["float_ms"] if r.get("float_ms") else None
-    slow += ratio is not None and ratio > 1.1
-    print("%-26s %9s %7s %7s %6s %9s %9s %6s %5.0fs  %s" % (
-        r["name"], "%d/%d" % (r.get("nodes", 0), r.get("all", 0)), number(r.get("sqnr")),
-        number(r.get("ort")), number(r.get("bytes"), "%.2f"), number(r.get("float_ms"), "%.3f"),
-        number(r.get("int8_ms"), "%.3f"), number(ratio, "%.2f"), r["seconds"], r["bad"]), flush=True)
+    if args.rows:
+        with open(args.rows, "a", encoding="utf-8") as f:
+            f.write(json.dumps(r) + "\n")
+    slow += (print_row(r) or 0) > 1.1
+failed = sum(bool(r["bad"]) for r in rows)
 known = [r["sqnr"] for r in rows if r.get("sqnr") is not None]
 print("%d models: %d below %g dB, %d slower than float, %d failed" % (
     len(rows), sum(k < args.least for k in known), args.least, slow, failed))

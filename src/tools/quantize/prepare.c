@@ -3,11 +3,9 @@
 #include "passes/passes.h"
 #include "tools/quantize/search.h"
 
-/* Constant nodes of float weights, and Identity nodes that only rename one, as exporters leave
- * them behind. */
-static nori_status constants(nori__quantizer *q)
+nori_status nori__q_bare_constants(nori__ir *ir, nori_error *err)
 {
-    for (nori__node *n = q->ir->main->first, *next; n; n = next) {
+    for (nori__node *n = ir->main->first, *next; n; n = next) {
         next = n->next;
         nori__value *out = n->output_count == 1 ? n->outputs[0] : NULL, *to = NULL;
         if (!out || (out->flags & NORI__VALUE_OUTPUT)) {
@@ -23,7 +21,7 @@ static nori_status constants(nori__quantizer *q)
             }
             to = nori__const_new(n->graph, out->name, nori_tensor_retain(t));
             if (!to) {
-                return nori__no_memory(q->err);
+                return nori__no_memory(err);
             }
         } else {
             continue;
@@ -98,7 +96,7 @@ static nori_status fold_constants(nori__quantizer *q)
 nori_status nori__q_constants(nori__quantizer *q)
 {
     freeze(q);
-    NORI__TRY(constants(q));
+    NORI__TRY(nori__q_bare_constants(q->ir, q->err));
     return fold_constants(q);
 }
 

@@ -222,4 +222,8 @@ void nori__q_report_weight(nori__quantizer *q, const nori__node *n, double sqnr)
 void nori__q_report_value(nori__quantizer *q, const nori__value *v, double sqnr);
 void nori__q_note(nori__quantizer *q, const char *fmt, ...) NORI__PRINTF(2, 3);
 
+/* prepare.c: Constant nodes of float weights become initializers, and Identity nodes that only rename
+ * one go, as exporters leave them behind. */
+nori_status nori__q_bare_constants(nori__ir *ir, nori_error *err);
+
 #endif
