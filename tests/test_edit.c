@@ -206,6 +206,72 @@ static void cuts_and_parts(void **state)
     nori_model_free(ordered);
 }
 
+/* Samples of a model with one input x[2,512]: three, then none; `fail` says that the next cannot be had. */
+static bool fail;
+static int sample(void *user, size_t index, nori_tensor **inputs, nori_error *err)
+{
+    const int64_t dims[2] = {2, 512};
+    (void)user;
+    if (fail || index == 3) {
+        return fail ? -1 : 0;
+    }
+    if (nori_tensor_create(NULL, NORI_FLOAT, 2, dims, &inputs[0], err) != NORI_OK) {
+        return -1;
+    }
+    float *x = nori_tensor_data(inputs[0]);
+    for (int i = 0; i < 1024; i++) {
+        x[i] = (float)((i * 37 + (int)index) % 101) / 50 - 1;
+    }
+    return 1;
+}
+
+static void parts_in_8_bits(void **state)
+{
+    (void)state;
+    nori_model *model = model_of_two_outputs(), *parts[2], *narrow[2];
+    const char *product = "product";
+    const nori_split_at at = {&product, 1};
+    nori_split_options so;
+    nori_narrow_options o;
+    nori_narrow_report *report = NULL;
+    nori_narrowed v = {.size = sizeof(v)};
+    nori_narrow_result r = {.size = sizeof(r)};
+    nori_error err = {0};
+    nori_split_options_default(&so);
+    so.at = &at;
+    so.at_count = 1;
+    assert_int_equal(nori_split(model, &so, parts, NULL, &err), NORI_OK);
+    nori_narrow_options_default(&o);
+    o.sample = sample;
+    const nori_model *const in[2] = {parts[0], parts[1]};
+    assert_int_equal(nori_narrow(model, in, 2, &o, narrow, &report, &err), NORI_OK);
+    nori_narrow_report_result(report, &r);
+    assert_true(r.ran && r.samples == 3 && r.left == 0 && r.max_abs <= 0.05 * r.peak);
+    assert_true(nori_narrow_report_value(report, 0, &v) && v.fixed && v.part == 0);
+    assert_false(nori_narrow_report_value(report, 1, &v));
+    assert_true(v.bytes_before == 4096 && v.bytes == 1024 && v.min <= 0 && v.max >= 0);
+    assert_true(v.max_abs > 0 && v.max_abs <= 0.501 * v.scale);
+    assert_string_equal(nori_model_output(narrow[0], 0)->name, v.sent);
+    assert_int_equal(nori_model_output(narrow[0], 0)->type, NORI_UINT8);
+    nori_narrow_report_free(report);
+    nori_model_free(narrow[0]);
+    nori_model_free(narrow[1]);
+
+    o.tolerance = 0; /* 8 bits cannot be exact here */
+    assert_int_equal(nori_narrow(model, in, 2, &o, narrow, &report, &err), NORI_ERROR_DATA);
+    assert_true(!report && !narrow[0] && !narrow[1]);
+    o.tolerance = 0.05;
+    fail = true;
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(nori_narrow(model, in, 2, &o, narrow, NULL, &err), NORI_ERROR_DATA);
+    fail = false;
+    memset(&err, 0, sizeof(err));
+    assert_int_equal(nori_narrow(model, in, 1, &o, narrow, NULL, &err), NORI_ERROR_ARGUMENT);
+    nori_model_free(parts[0]);
+    nori_model_free(parts[1]);
+    nori_model_free(model);
+}
+
 static void options_are_looked_at(void **state)
 {
     (void)state;
@@ -240,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_goes_beside_where_a_file_would_be_too_large),
         cmocka_unit_test(cuts_and_parts),
+        cmocka_unit_test(parts_in_8_bits),
         cmocka_unit_test(options_are_looked_at),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

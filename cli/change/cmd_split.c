@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "change.h"
+#include "split_bytes.h"
 
 #define MOST_PARTS 32
 
@@ -12,6 +12,7 @@ static const cli_option options[] = {
     {"--output", "FILE", "a part each, from first to last"},
     {"--list", NULL, "the places where it can be cut, with the bytes that would cross"},
     {"--most", "N", "with --list: cuts of at most N values (default 1, 0: all)"},
+    SPLIT_BYTES_OPTIONS,
     CLI_DIM_OPTION, CLI_PROOF_OPTIONS, CLI_LOAD_OPTIONS, CLI_QUIET_OPTION, CLI_COMMON_OPTIONS,
 };
 
@@ -93,7 +94,7 @@ static int list(cli_args *args, const nori_model *model, const change_dims *dims
 
 /* ---- cutting ---- */
 
-static void print(const cli_args *args, const nori_split_report *r)
+static void print(const cli_args *args, const nori_split_report *r, const split_bytes *b)
 {
     nori_split_part p = {.size = sizeof(p)};
     nori_proof proof = {.size = sizeof(proof)};
@@ -111,9 +112,10 @@ static void print(const cli_args *args, const nori_split_report *r)
     }
     nori_split_report_proof(r, &proof);
     change_print_proof(&proof);
+    split_bytes_print(b);
 }
 
-static void print_json(const cli_args *args, const nori_split_report *r)
+static void print_json(const cli_args *args, const nori_split_report *r, const split_bytes *b)
 {
     nori_split_part p = {.size = sizeof(p)};
     nori_proof proof = {.size = sizeof(proof)};
@@ -138,6 +140,7 @@ static void print_json(const cli_args *args, const nori_split_report *r)
     cli_json_end(&j);
     nori_split_report_proof(r, &proof);
     change_json_proof(&j, &proof);
+    split_bytes_json(b, &j);
     cli_json_finish(&j);
 }
 
@@ -145,18 +148,23 @@ static int cut(cli_args *args, const nori_model *model, nori_split_options *o, s
 {
     nori_model *models[MOST_PARTS] = {NULL};
     nori_split_report *report = NULL;
+    split_bytes bytes = {0};
     nori_error err = {0};
     nori_status s = nori_split(model, o, models, &report, &err);
     cli_progress_done(args);
     int code = s == NORI_OK ? EXIT_YES : cli_fail(args, &err);
+    if (code == EXIT_YES && cli_has(args, "--byte-features")) {
+        code = split_bytes_make(args, model, &o->proof, models, parts, &bytes);
+    }
     for (size_t i = 0; code == EXIT_YES && i < parts; i++) {
         code = change_save(args, models[i], cli_nth(args, "--output", (int)i), NULL);
     }
     if (code == EXIT_YES && args->json) {
-        print_json(args, report);
+        print_json(args, report, &bytes);
     } else if (code == EXIT_YES && !args->quiet) {
-        print(args, report);
+        print(args, report, &bytes);
     }
+    split_bytes_free(&bytes);
     nori_split_report_free(report);
     for (size_t i = 0; i < parts; i++) {
         nori_model_free(models[i]);
@@ -187,9 +195,14 @@ static int check(const cli_args *args, size_t parts)
     while (cli_nth(args, "--output", (int)files)) {
         files++;
     }
+    if (!split_bytes_check(args)) {
+        return EXIT_USAGE;
+    }
     if (cli_has(args, "--list")) {
-        return parts > 0 || files > 0 ? cli_usage(args, "--list looks only: leave --at, --first and "
-                                                        "--output out") : EXIT_YES;
+        return parts > 0 || files > 0 || cli_has(args, "--byte-features")
+                   ? cli_usage(args, "--list looks only: leave --at, --first, --output and --byte-features "
+                                     "out")
+                   : EXIT_YES;
     }
     if (parts == 0) {
         return cli_usage(args, "--at VALUE, --first NODES or --list was expected");
@@ -241,4 +254,6 @@ const cli_verb cli_split = {
     "cut a model into parts that give the same one after another", options, run,
     "  nori split model.onnx --list\n"
     "  nori split model.onnx --at pool1 --output head.onnx --output tail.onnx\n"
+    "  nori split model.onnx --at pool1 --byte-features --data pictures/ --output head.onnx --output "
+    "tail.onnx\n"
     "  nori split model.onnx --at a,b --at c --output 1.onnx --output 2.onnx --output 3.onnx\n"};

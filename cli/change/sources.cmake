@@ -10,4 +10,5 @@ nori_cli_sources(
     cmd_rename.c
     cmd_shapes.c
     cmd_split.c
+    split_bytes.c
 )

@@ -22,6 +22,8 @@ static const cli_option options[] = {
     {"--cloud-profile", "FILE", "the same of the server; may be repeated"},
     {"--raw-stays", NULL, "the input may not leave the device"},
     {"--features-stay", NULL, "nothing computed from it may either"},
+    {"--atol", "X", "answers agree with the device's own within X (default 1e-3) ..."},
+    {"--rtol", "X", "... plus X of its value (1e-3); more where features go in 8 bits"},
     {"--log", "FILE", "of what left the device, a line of JSON each: bytes, never content"},
     CLI_SESSION_OPTIONS,
     CLI_LOAD_OPTIONS,
@@ -64,6 +66,18 @@ static int only(route_job *j)
     return known ? EXIT_YES : cli_usage(j->args, "--only \"%s\": edge, cloud or split was expected", text);
 }
 
+static bool tolerance(const route_job *j, const char *name, double *out)
+{
+    const char *text = cli_value(j->args, name);
+    char *end = NULL;
+    *out = text ? strtod(text, &end) : 1e-3;
+    if (text && (end == text || *end || !(*out >= 0 && *out < 1e30))) {
+        cli_usage(j->args, "%s \"%s\": a number of at least 0 was expected", name, text);
+        return false;
+    }
+    return true;
+}
+
 static int numbers(route_job *j)
 {
     const char *seconds = cli_value(j->args, "--seconds"), *p = cli_value(j->args, "--percentile");
@@ -79,7 +93,8 @@ static int numbers(route_job *j)
     if (seconds && cli_has(j->args, "--calls")) {
         return cli_usage(j->args, "--calls and --seconds both say when to end: one of them was expected");
     }
-    if (!cli_number(j->args, "--calls", 1, 10000000, 100, &j->calls) ||
+    if (!tolerance(j, "--atol", &j->atol) || !tolerance(j, "--rtol", &j->rtol) ||
+        !cli_number(j->args, "--calls", 1, 10000000, 100, &j->calls) ||
         !cli_number(j->args, "--callers", 1, 256, 1, &j->callers) ||
         !quantity(j, "--rate", NORI_QUANTITY_RATE, &j->rate) ||
         !quantity(j, "--deadline", NORI_QUANTITY_TIME, &j->deadline)) {

@@ -36,7 +36,8 @@ static void command(const place_job *j, char *out, size_t size)
     bool int8 = cli_has(j->args, "--byte-features");
     quoted(j->args->positional[0], model, sizeof(model));
     quoted(int8 ? j->split.best8.values : j->split.best.values, at, sizeof(at));
-    snprintf(out, size, "nori split %s --at %s", model, at);
+    snprintf(out, size, "nori split %s --at %s%s --output first.onnx --output second.onnx", model, at,
+             int8 ? " --byte-features" : "");
 }
 
 static double way(const nori_division *d)

@@ -5,9 +5,6 @@
 
 #include "route_job.h"
 
-#define ATOL 1e-3
-#define RTOL 1e-3
-
 static double since(const route_job *j)
 {
     return (double)(nori_clock_ns() - j->begin_ns) / 1e9;
@@ -18,7 +15,7 @@ static bool agrees(const route_job *j, nori_tensor *const *out)
 {
     for (size_t i = 0; i < j->n_out; i++) {
         nori_difference d = {.size = sizeof(d)};
-        nori_tensor_compare(out[i], j->wanted[i], ATOL, RTOL, &d);
+        nori_tensor_compare(out[i], j->wanted[i], j->atol, j->rtol, &d);
         if (!d.passes) {
             return false;
         }

@@ -33,6 +33,7 @@ typedef struct route_job {
     atomic_bool log_failed; /* then nothing is sent any more */
     char when[32];
     uint64_t records, sent, received; /* of the log */
+    double atol, rtol; /* answers agree with the device's own within these */
     double deadline, rate, seconds;   /* seconds: how long; 0: by calls */
     long calls, callers;
     /* While calls run: */

@@ -147,6 +147,61 @@ NORI_API int nori_split_report_part(const nori_split_report *report, size_t inde
 NORI_API void nori_split_report_proof(const nori_split_report *report, nori_proof *proof);
 NORI_API void nori_split_report_free(nori_split_report *report);
 
+/* ---- what parts hand over, in 8 bits ---- */
+
+typedef struct nori_narrow_options {
+    size_t size;      /* sizeof, set by _default */
+    /* Samples of the whole model, as nori_quantize_options has them: scales and zero points are fixed so
+     * that all that is seen fits. NULL: those of each call's own least and greatest (zero included), which
+     * are then handed over beside the bytes. */
+    int (*sample)(void *user, size_t index, nori_tensor **inputs, nori_error *error);
+    void *sample_user;
+    double tolerance; /* no element of an output may be further off than so much of the largest of its
+                         tensor; default 0.05. Integers, bool and text must be equal */
+    nori_proof_options proof; /* of inputs that are made up where there are no samples */
+} nori_narrow_options;
+NORI_API void nori_narrow_options_default(nori_narrow_options *options);
+
+typedef struct nori_narrow_report nori_narrow_report;
+/* One value that is handed over. */
+typedef struct nori_narrowed {
+    size_t size;                 /* sizeof, set by the caller */
+    const char *value, *sent;    /* its name, and that of its bytes */
+    size_t part;                 /* that makes it */
+    int fixed;                   /* 1: scale and zero point are the model's; 0: each call's */
+    double scale;
+    int zero_point;
+    double min, max;             /* seen */
+    uint64_t bytes_before, bytes; /* of the last run; with scale and zero point where they are sent */
+    double max_abs, sqnr_db;     /* of the value itself, over all runs */
+} nori_narrowed;
+/* What came of it at the outputs. */
+typedef struct nori_narrow_result {
+    size_t size;      /* sizeof, set by the caller */
+    int ran;          /* 0: nothing was run, reason says why */
+    size_t samples;   /* runs; 0 with ran: one, on inputs that were made up */
+    size_t left;      /* values of other types that are handed over as they are */
+    const char *output; /* the worst of them; lives as long as the report */
+    double max_abs, peak, sqnr_db; /* its largest error, largest element, signal over error */
+    double tolerance;
+    char reason[256];
+} nori_narrow_result;
+/* Parts as nori_split makes them of this model, but float32 values go from part to part as uint8: their
+ * maker ends in QuantizeLinear (or DynamicQuantizeLinear), each reader begins with DequantizeLinear, under
+ * one name. narrow: count entries, filled with new models. The proof runs both chains of parts on the
+ * samples. Errors: ARGUMENT (no float32 value goes from part to part), UNSUPPORTED (an operator set
+ * below 10, without samples below 11), DATA (an output is further off than the tolerance, or there is no
+ * sample), what sample reports, and what running gives, MEMORY. report may be NULL. */
+NORI_API nori_status nori_narrow(const nori_model *model, const nori_model *const *parts, size_t count,
+                                 const nori_narrow_options *options, nori_model **narrow,
+                                 nori_narrow_report **report, nori_error *error);
+NORI_API int nori_narrow_report_value(const nori_narrow_report *report, size_t index,
+                                      nori_narrowed *value); /* 0: past the last */
+NORI_API void nori_narrow_report_result(const nori_narrow_report *report, nori_narrow_result *result);
+NORI_API void nori_narrow_report_free(nori_narrow_report *report);
+
+/* ---- a part alone ---- */
+
 /* The part of a model between values: inputs (of the model, or values that its nodes make; 0: all of
  * the model's inputs that are needed) to outputs (0: all of the model's). What the outputs need and
  * the inputs do not give must come from constants, or from inputs of the model, which are then kept.

@@ -236,7 +236,7 @@ class Split(case.Case):
         page = self.path("p.html")
         j = self.place(1e6, "--html", page)  # 16.4 ms there for x, 0.26 for s
         self.assertEqual(j["place"], "split")
-        self.assertEqual(j["split"]["next"], "nori split %s --at s" % self.model)
+        self.assertEqual(j["split"]["next"], "nori split %s --at s --output first.onnx --output second.onnx" % self.model)
         self.assertFalse(j["split"]["end_is_better"])
         best = j["split"]["best"]
         self.assertEqual((best["values"], best["bytes"], best["edge_nodes"]), ("s", 256, 1))
@@ -251,8 +251,9 @@ class Split(case.Case):
         text = self.nori("place", self.model, "--edge-profile", self.edge, "--cloud-profile",
                          self.cloud(1e6)).out
         self.assertIn("nori split", text)
-        less = self.place(1e6, "--byte-features")["options"]["split"]
-        self.assertAlmostEqual(less["up_ms"], 0.069, 4)
+        less = self.place(1e6, "--byte-features")
+        self.assertAlmostEqual(less["options"]["split"]["up_ms"], 0.069, 4)
+        self.assertIn("--at s --byte-features --output", less["split"]["next"])
 
     def test_not_by_less_than_the_margin(self):
         j = self.place(1e9)  # the cloud alone is 6.02, the split 10.75

@@ -3,6 +3,7 @@
 import os
 
 import case
+import npy_file
 import model_file as f
 
 DIGITS = os.path.join(case.DIGITS, "digits.onnx")
@@ -90,6 +91,83 @@ class Split(case.Case):
             self.assertTrue(r["proof"]["equal"], at)
         self.assertIn("also reads a", self.split(model, "--at", "t", code=2)[0].err)
         self.assertIn("inside node", self.split(model, "--at", "out", code=2)[0].err)
+
+    def chained(self, files, model, sample):
+        """The output of the parts one after another, and of the whole: numbers."""
+        mid, end, whole = (self.path(name) for name in ("mid.npy", "end.npy", "whole.npy"))
+        self.nori("run", files[0], sample, "--output", mid)
+        self.nori("run", files[1], mid, "--output", end)
+        self.nori("run", model, sample, "--output", whole)
+        made = []
+        for path in (end, whole):
+            with open(path, "rb") as file:
+                made.append(npy_file.read_npy(file.read())[2])
+        return made
+
+    def test_bytes_with_fixed_scales(self):
+        """--byte-features with samples: QuantizeLinear behind the first part, no floats between the two."""
+        at = "/features/features.6/MaxPool_output_0"
+        images = os.path.join(case.DIGITS, "test_images.npy")
+        done, files = self.split(DIGITS, "--at", at, "--byte-features", "--data", images, "--samples", "50")
+        r = done.json()
+        self.assertTrue(r["proof"]["equal"])  # of the parts as they were before
+        b = r["byte_features"]
+        v = b["values"][0]
+        self.assertEqual((v["name"], v["fixed"], v["bytes_before"], v["bytes"]), (at, True, 4 * 3136, 3136))
+        self.assertAlmostEqual(v["scale"], (v["max"] - v["min"]) / 255, 6)
+        self.assertGreater(v["max_abs"], 0)
+        self.assertLessEqual(v["max_abs"], v["scale"] * 0.501)  # the arithmetic of rounding
+        self.assertEqual((b["samples"], b["output"], b["tolerance"]), (50, "logits", 0.05))
+        self.assertTrue(0 < b["max_abs"] < 0.05 * b["peak"] and b["sqnr_db"] > 30)
+        first, second = (self.nori("inspect", file, "--json").json() for file in files)
+        for handed in first["outputs"], second["inputs"]:
+            self.assertEqual([(o["name"], o["type"], o["shape"][1:]) for o in handed],
+                             [(v["sent"], "uint8", [16, 14, 14])])
+        parts, whole = self.chained(files, DIGITS, os.path.join(case.DIGITS, "pictures", "3_00.png"))
+        far = max(abs(a - b) for a, b in zip(parts, whole))
+        self.assertTrue(0 < far <= 0.05 * b["peak"], far)
+
+    def test_bytes_by_each_call(self):
+        """Without samples: scale and zero point go along; an output of the model that is also handed over
+        stays a float."""
+        nodes = [f.node("Relu", ["x"], ["a"]), f.node("Neg", ["a"], ["b"]), f.node("Add", ["a", "b"], ["y"])]
+        graph = f.Graph(nodes, [float_value("x", [2, 8])], [float_value("a", [2, 8]), float_value("y", [2, 8])])
+        model = self.file("m.onnx", f.model(graph))
+        done, files = self.split(model, "--at", "a", "--byte-features")
+        v = done.json()["byte_features"]["values"][0]
+        self.assertEqual((v["sent"], v["fixed"], v["bytes_before"], v["bytes"]), ("a_bytes", False, 64, 16 + 5))
+        first = self.nori("inspect", files[0], "--json").json()
+        self.assertEqual([o["name"] for o in first["outputs"]],
+                         ["a", "a_bytes", "a_bytes_scale", "a_bytes_zero_point"])
+
+    def test_bytes_over_three_parts(self):
+        """A value that two later parts read, of which one hands on another: each reads the bytes itself."""
+        nodes = [f.node("Sigmoid", ["x"], ["a"]), f.node("Exp", ["a"], ["b"]), f.node("Add", ["a", "b"], ["y"])]
+        graph = f.Graph(nodes, [float_value("x", [4])], [float_value("y", [4])])
+        done, files = self.split(self.file("m.onnx", f.model(graph)), "--at", "a", "--at", "a,b", "--byte-features",
+                                 "--random", "5", parts=3)
+        b = done.json()["byte_features"]
+        self.assertEqual([(v["name"], v["part"]) for v in b["values"]], [("a", 1), ("b", 2)])
+        last = self.nori("inspect", files[2], "--json").json()
+        self.assertEqual([i["name"] for i in last["inputs"]], ["a_bytes", "b_bytes"])
+
+    def test_bytes_refused(self):
+        at = ("--at", "/features/features.6/MaxPool_output_0")
+        done, files = self.split(DIGITS, *at, "--byte-features", "--tolerance", "1e-6", code=3)
+        self.assertIn("logits is off by", done.err)
+        self.assertFalse(os.path.exists(files[0]))
+        for args, word in (((*at, "--data", "x"), "--byte-features only"), ((*at, "--tolerance", "1"), "only"),
+                           ((*at, "--byte-features", "--tolerance", "-1"), "at least 0")):
+            self.assertIn(word, self.split(DIGITS, *args, code=2)[0].err)
+        whole = f.Graph([f.node("Neg", ["x"], ["a"]), f.node("Neg", ["a"], ["y"])],
+                        [f.value("x", f.tensor_type(f.INT64, [2]))], [f.value("y", f.tensor_type(f.INT64, [2]))])
+        self.assertIn("no float32", self.split(self.file("i.onnx", f.model(whole)), "--at", "a", "--byte-features",
+                                               code=2)[0].err)
+        old = f.Graph([f.node("Neg", ["x"], ["a"]), f.node("Neg", ["a"], ["y"])], [float_value("x", [2])],
+                      [float_value("y", [2])])
+        old = self.file("o.onnx", f.model(old, opset=10))
+        self.assertIn("DynamicQuantizeLinear", self.split(old, "--at", "a", "--byte-features", code=4)[0].err)
+        self.split(old, "--at", "a", "--byte-features", "--random", "3")  # fixed scales do
 
     def test_refusals(self):
         model = self.file("r.onnx", residual())

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Edge and cloud as two processes in network namespaces of their own: an outage loses no answer, nothing
 leaves where nothing may, a heavy tail loses at p99. `settings` as an argument: decisions over 50 settings
-of link, load and model against what was best when measured."""
+of link, load and model against what was best when measured (`settings 11 20`: only these of the 50)."""
 import json
 import os
 import random
-import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -122,62 +122,100 @@ class TwoSides(unittest.TestCase):
 
 
 class Settings(unittest.TestCase):
-    """What `nori place` decides from profiles against the side that was faster when calls were made."""
+    """What `nori place` decides from profiles against the side that was faster when calls were made.
 
-    def test_fifty(self):
+    Models are as long as makes this device about `ratio` times as slow as the server, so that each side
+    wins in half of the settings, on a fast machine as on a slow one. Each setting is seen in rounds: the
+    device is profiled and then called, the server is profiled and then called. What counts is the middle
+    of the rounds, for what was decided as for what calls took: a moment in which the machine did something
+    else spoils one round."""
+    ROUNDS = 3
+    which = range(1, 51)
+
+    def test_settings(self):
         draw = random.Random(7)
-        right = within = 0
+        misses, wins = [], {"edge": 0, "cloud": 0}
         with tempfile.TemporaryDirectory() as folder:
-            for n in range(50):
-                row = self.setting(folder, draw)
-                for _ in range(5):  # what else the machine does may change between profile and calls
-                    if row["steady"]:
-                        break
-                    row = self.measure(folder, row)
-                good = row["place"] == row["best"]
+            layer_ms = {rows: self.layer(folder, rows) for rows in (8, 64, 192)}
+            for n in range(1, 51):
+                row = self.draw(draw, layer_ms)
+                if n not in self.which:
+                    continue
+                self.measure(folder, row)
                 cost = row[row["place"]] / row[row["best"]] - 1
-                right += good
-                within += good or cost < 0.05
-                print("%2d  %5g Mbit/s %4g ms %4d kB %3d layers, server %4.1f ms load %.1f: %-5s "
-                      "edge %7.2f cloud %7.2f ms%s" % (
-                          n + 1, row["mbit"], row["one_way"], row["kb"], row["layers"], row["service"],
-                          row["load"], row["place"], row["edge"], row["cloud"],
-                          "" if good else "  costs %.1f %%" % (100 * cost)), flush=True)
-        print("%d of 50 as measured, %d where that costs less than 5 %%" % (right, within - right))
-        self.assertGreaterEqual(right, 48)
-        self.assertEqual(within, 50)
+                wins[row["best"]] += 1
+                if row["place"] != row["best"]:
+                    misses.append(cost)
+                print("%2d  %5g Mbit/s %4g ms %4d kB %4d layers, server %4.1f ms load %.1f: %-5s "
+                      "edge %7.2f cloud %7.2f ms, thought %7.2f %7.2f%s" % (
+                          n, row["mbit"], row["one_way"], row["kb"], row["layers"], row["service"],
+                          row["load"], row["place"], row["edge"], row["cloud"], row["thought"]["edge"],
+                          row["thought"]["cloud"],
+                          "" if row["place"] == row["best"] else "  costs %.1f %%" % (100 * cost)), flush=True)
+        print("%d of %d as measured; the others cost %s; the edge was best in %d" % (
+            len(self.which) - len(misses), len(self.which),
+            ", ".join("%.1f %%" % (100 * c) for c in misses) or "nothing", wins["edge"]))
+        self.assertLessEqual(len(misses), 2)
+        self.assertLess(max(misses, default=0), 0.05)
+        if len(self.which) == 50:
+            self.assertGreater(min(wins.values()), 10, "always the same place would be right as often")
 
-    def setting(self, folder, draw):
+    @staticmethod
+    def draw(draw, layer_ms):
         row = {"mbit": draw.choice([8, 20, 50, 100, 400]), "one_way": draw.choice([0, 1, 3, 8]),
-               "rows": draw.choice([8, 64, 192]), "layers": draw.choice([1, 100, 400, 900]),
-               "service": draw.choice([1, 4, 10]), "load": draw.choice([0, 0, 0.4])}
+               "rows": draw.choice([8, 64, 192]), "service": draw.choice([1, 4, 10]),
+               "load": draw.choice([0, 0, 0.4])}
+        ratio = draw.choice([0.2, 0.5, 0.8, 1.25, 2, 4])
         row["kb"] = row["rows"] * 128 * 4 // 1024
-        return self.measure(folder, row)
+        cloud = (2 * 8.192 * row["kb"] / row["mbit"] + 2 * row["one_way"] + row["service"] *
+                 (1 + row["load"] / 3) + 0.5)
+        row["layers"] = max(1, round(ratio * cloud / layer_ms[row["rows"]]))
+        row["calls"] = max(9, min(21, round(1000 / max(cloud, ratio * cloud))))
+        return row
+
+    @staticmethod
+    def layer(folder, rows):
+        """What a layer takes here, in milliseconds."""
+        model, out = os.path.join(folder, "l.onnx"), os.path.join(folder, "l.json")
+        with open(model, "wb") as f:
+            f.write(two_sides.negating(rows, 400))
+        sides.nori("profile", model, "--threads", "1", "--runs", "20", "--minutes", "0", "--callers", "none",
+                   "--output", out)
+        with open(out, encoding="utf-8") as f:
+            return json.load(f)["steady"]["mean_ms"] / 400
 
     def measure(self, folder, row):
-        model, edge, cloud = (os.path.join(folder, name) for name in ("m.onnx", "e.json", "c.json"))
+        model = os.path.join(folder, "m.onnx")
         with open(model, "wb") as f:
             f.write(two_sides.negating(row["rows"], row["layers"]))
         sides.double.tell("service %g" % (row["service"] / 1e3))
         sides.double.tell("load %g" % (row["load"] / row["service"] * 1e3))
         sides.link(row["mbit"], row["one_way"])
-        one = ("--threads", "1")
-        sides.nori("profile", model, *one, "--runs", "15", "--minutes", "0", "--callers", "none", "--output", edge)
-        sides.nori("profile", model, *one, "--cloud", sides.url, "--runs", "20", "--output", cloud)
-        j = json.loads(sides.nori("place", model, *one, "--edge-profile", edge, "--cloud-profile", cloud,
-                                  "--json").stdout)
-        thought = {side: j["options"][side]["mean_ms"] for side in ("edge", "cloud")}
-        row["place"] = j["place"] if j["place"] != "split" else min(
-            ("edge", "cloud"), key=lambda p: j["options"][p]["mean_ms"])
+        rounds = [self.round(folder, model, row["calls"]) for _ in range(self.ROUNDS)]
+        row["place"] = statistics.mode(r["place"] for r in rounds)
+        row["thought"] = {side: statistics.median(r["thought"][side] for r in rounds) for side in ("edge", "cloud")}
         for side in ("edge", "cloud"):
-            calls = json.loads(sides.nori("route", model, *one, "--cloud", sides.url, "--only", side, "--calls",
-                                          "21", "--json").stdout)
-            times = [c["ms"] for c in calls["each"]][1:]  # the first one sets the connection up
-            row[side] = sum(times) / len(times)
-        far_apart = max(row["edge"], row["cloud"]) > 3 * min(row["edge"], row["cloud"])
-        row["steady"] = far_apart or all(0.8 < row[side] / thought[side] < 1.25 for side in thought)
+            row[side] = statistics.median(r[side] for r in rounds)
         row["best"] = "edge" if row["edge"] < row["cloud"] else "cloud"
-        return row
+
+    @staticmethod
+    def round(folder, model, runs):
+        """One look at both sides: means of calls, what was thought before, and where calls would go."""
+        profiles = {side: os.path.join(folder, side + ".json") for side in ("edge", "cloud")}
+        how = {"edge": ("--runs", str(runs), "--minutes", "0", "--callers", "none"),
+               "cloud": ("--cloud", sides.url, "--runs", str(runs))}
+        one, seen = ("--threads", "1"), {}
+        for side in ("edge", "cloud"):
+            sides.nori("profile", model, *one, *how[side], "--output", profiles[side])
+            calls = json.loads(sides.nori("route", model, *one, "--cloud", sides.url, "--only", side, "--calls",
+                                          str(runs + 1), "--json").stdout)
+            seen[side] = statistics.mean(c["ms"] for c in calls["each"][1:])  # the first one connects
+        j = json.loads(sides.nori("place", model, *one, "--edge-profile", profiles["edge"], "--cloud-profile",
+                                  profiles["cloud"], "--json").stdout)
+        seen["thought"] = {side: j["options"][side]["mean_ms"] for side in ("edge", "cloud")}
+        seen["place"] = j["place"] if j["place"] != "split" else min(
+            ("edge", "cloud"), key=lambda side: seen["thought"][side])
+        return seen
 
 
 def main():
@@ -192,7 +230,9 @@ def main():
         print("skipped: " + why)
         sys.exit(77)
     settings = sys.argv[1:2] == ["settings"]
-    sides = two_sides.Sides(two_sides.FIRST if settings else ())
+    if settings and len(sys.argv) == 4:
+        Settings.which = range(int(sys.argv[2]), int(sys.argv[3]) + 1)
+    sides = two_sides.Sides(two_sides.first() if settings else ())
     try:
         name = "Settings" if settings else "TwoSides"
         result = unittest.main(argv=[sys.argv[0], name], exit=False).result

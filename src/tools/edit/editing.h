@@ -87,13 +87,15 @@ void nori__proof_fill(nori_tensor *t, uint64_t *state); /* other content, made u
 nori_status nori__proof_run(const nori_model *model, const nori_proof_options *o,
                             nori__arena *arena, nori__values *inputs, nori__values *outputs,
                             uint64_t *ns, nori_error *err);
-/* Runs a session on tensors found by name. */
+/* Runs a session on tensors found by name. ns may be NULL: the run is not timed. */
 nori_status nori__proof_feed(nori_session *session, const nori__values *const *sets, size_t n_sets,
                              nori__arena *arena, nori__values *outputs, uint64_t *ns,
                              nori_error *err);
 /* Adds a pair to a proof that began with agrees and equal set. */
 void nori__proof_compare(nori_proof *proof, const char *name, const nori_tensor *want,
                          const nori_tensor *got);
+/* The largest |element| that is finite. */
+double nori__proof_peak(const nori_tensor *t);
 void nori__proof_begin(nori_proof *proof);
 void nori__proof_give(const nori_proof *proof, nori_proof *out);
 void nori__proof_tell(const nori_proof_options *o, size_t done, size_t total, const char *text);

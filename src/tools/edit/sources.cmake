@@ -4,6 +4,9 @@ nori_sources(
     merge.c
     model_part.c
     names.c
+    narrow.c
+    narrow_prove.c
+    narrow_write.c
     optimize.c
     optimize_fuse.c
     optimize_same.c
