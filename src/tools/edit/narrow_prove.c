@@ -292,9 +292,9 @@ static nori_status conclude(nori__narrowing *n, const both *b)
     }
     nori_status s = nori__fail(n->err, NORI_ERROR_DATA,
                                "in 8 bits output %.100s is off by up to %.3g where its largest element is "
-                               "%.3g: more than %.3g of it (%.4g dB)%s%.80s", worst->name, r->max_abs, r->peak,
-                               r->tolerance, r->sqnr_db, worst->agreement.reason[0] ? "; " : "",
-                               worst->agreement.reason);
+                               "%.3g: more than %.3g of it (%.4g dB)%s%.80s",
+                               worst->name, r->max_abs, r->peak, r->tolerance, r->sqnr_db,
+                               worst->agreement.reason[0] ? "; " : "", worst->agreement.reason);
     nori__hint(n->err, "cut elsewhere, give samples that show what inputs are like, or allow more");
     return s;
 }
