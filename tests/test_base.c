@@ -291,7 +291,7 @@ static void maps(void **state)
     nori__map_free(&m);
     assert_int_equal(t.live, 0);
     assert_false(t.wrong_size);
-    test_alloc_init(&t, 2);
+    test_alloc_init(&t, 4);
     nori__map_init(&m, &t.allocator);
     int put = 0;
     while (nori__map_put(&m, keys[put], &values[put])) {

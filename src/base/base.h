@@ -42,8 +42,6 @@ extern const nori_allocator nori__malloc;
 /* NULL when out of memory. size 0 gives a valid pointer. Default alignment is 64 bytes. */
 void *nori__alloc(const nori_allocator *a, size_t size);
 void *nori__alloc_zero(const nori_allocator *a, size_t size);
-/* Zeros, aligned as a struct needs: what there are many of should not each fill cache lines. */
-void *nori__alloc_struct(const nori_allocator *a, size_t size);
 void nori__release(const nori_allocator *a, void *memory, size_t size); /* NULL is fine */
 
 /* Bump allocator freed as a whole. Not thread-safe. Memory is zeroed, aligned to 16. */
@@ -168,6 +166,7 @@ bool nori__vec_push(nori__vec *vec, void *item); /* false: out of memory */
 typedef struct nori__map {
     const nori_allocator *allocator;
     struct nori__map_slot *slots;
+    struct nori__map_entry *entries;
     size_t count, capacity;
     uint64_t seed;
     bool raw; /* room was made and nothing put there yet: not even zeros */

@@ -1,14 +1,26 @@
-/* map.c: text to pointer, open addressing with linear probing, at most 2/3 full. */
+/* map.c: text to pointer. Entries lie in the order they came; a table of their numbers, open
+ * addressing with linear probing and at most 2/3 full, leads to them. Names of a graph are looked for
+ * in about the order they came in, too: of a large one only the table, 8 bytes a slot, is met at random. */
 #include "base/base.h"
 
 #include <time.h>
 
-/* Small, because a large graph's tables do not fit the caches: 24 bytes. */
 typedef struct nori__map_slot {
-    const char *key; /* NULL: free */
-    void *value;
-    uint32_t size, hash; /* the low halves: key and memcmp decide */
+    uint32_t hash;  /* its low half: key and memcmp decide */
+    uint32_t entry; /* number + 1; 0: free */
 } nori__map_slot;
+
+typedef struct nori__map_entry {
+    const char *key;
+    void *value;
+    size_t size; /* of the key */
+} nori__map_entry;
+
+/* Room for entries: as many as slots may be taken. */
+static size_t room(size_t capacity)
+{
+    return capacity / 3 * 2;
+}
 
 void nori__map_init(nori__map *map, const nori_allocator *allocator)
 {
@@ -22,7 +34,9 @@ void nori__map_init(nori__map *map, const nori_allocator *allocator)
 void nori__map_free(nori__map *map)
 {
     nori__release(map->allocator, map->slots, map->capacity * sizeof(*map->slots));
+    nori__release(map->allocator, map->entries, room(map->capacity) * sizeof(*map->entries));
     map->slots = NULL;
+    map->entries = NULL;
     map->count = map->capacity = 0;
     map->raw = false;
 }
@@ -81,8 +95,11 @@ static nori__map_slot *probe(const nori__map *map, const char *key, size_t size,
     size_t i = hash & (map->capacity - 1);
     for (;;) {
         nori__map_slot *s = &map->slots[i];
-        if (!s->key || (s->hash == hash && s->size == (uint32_t)size &&
-                        (size == 0 || memcmp(s->key, key, size) == 0))) {
+        if (s->entry == 0) {
+            return s;
+        }
+        const nori__map_entry *e = &map->entries[s->entry - 1];
+        if (s->hash == hash && e->size == size && (size == 0 || memcmp(e->key, key, size) == 0)) {
             return s;
         }
         i = (i + 1) & (map->capacity - 1);
@@ -94,7 +111,8 @@ void *nori__map_get_n(const nori__map *map, const char *key, size_t size)
     if (map->count == 0) {
         return NULL;
     }
-    return probe(map, key, size, (uint32_t)hash_bytes(map->seed, key, size))->value;
+    const nori__map_slot *s = probe(map, key, size, (uint32_t)hash_bytes(map->seed, key, size));
+    return s->entry ? map->entries[s->entry - 1].value : NULL;
 }
 
 void *nori__map_get(const nori__map *map, const char *key)
@@ -105,34 +123,43 @@ void *nori__map_get(const nori__map *map, const char *key)
 static bool resize(nori__map *map, size_t capacity)
 {
     nori__map old = *map;
-    size_t bytes;
+    size_t slots, entries;
     /* Hashes have 32 bits: a table of more slots would fill up at one end. */
-    if (capacity > UINT32_MAX || !nori__mul_size(capacity, sizeof(*map->slots), &bytes)) {
+    if (capacity > UINT32_MAX || !nori__mul_size(capacity, sizeof(*map->slots), &slots) ||
+        !nori__mul_size(room(capacity), sizeof(*map->entries), &entries)) {
         return false;
     }
-    map->slots = nori__alloc(map->allocator, bytes);
-    if (!map->slots) {
-        map->slots = old.slots;
+    map->slots = nori__alloc(map->allocator, slots);
+    map->entries = nori__alloc(map->allocator, entries);
+    if (!map->slots || !map->entries) {
+        nori__release(map->allocator, map->slots, slots);
+        nori__release(map->allocator, map->entries, entries);
+        *map = old;
         return false;
     }
     map->capacity = capacity;
     map->raw = old.count == 0;
     if (!map->raw) {
-        memset(map->slots, 0, bytes);
+        memset(map->slots, 0, slots);
+        memcpy(map->entries, old.entries, old.count * sizeof(*old.entries));
     }
     for (size_t i = 0; i < old.capacity && old.count > 0; i++) {
-        if (old.slots[i].key) {
-            *probe(map, old.slots[i].key, old.slots[i].size, old.slots[i].hash) = old.slots[i];
+        size_t at = old.slots[i].hash & (capacity - 1);
+        while (old.slots[i].entry && map->slots[at].entry) { /* all keys differ: no need to look */
+            at = (at + 1) & (capacity - 1);
+        }
+        if (old.slots[i].entry) {
+            map->slots[at] = old.slots[i];
         }
     }
-    nori__release(map->allocator, old.slots, old.capacity * sizeof(*old.slots));
+    nori__map_free(&old);
     return true;
 }
 
 bool nori__map_reserve(nori__map *map, size_t count)
 {
     size_t capacity = 16;
-    while (capacity < UINT32_MAX / 2 && capacity / 3 * 2 <= count) {
+    while (capacity < UINT32_MAX / 2 && room(capacity) <= count) {
         capacity *= 2;
     }
     return capacity <= map->capacity || resize(map, capacity);
@@ -140,11 +167,8 @@ bool nori__map_reserve(nori__map *map, size_t count)
 
 void **nori__map_claim(nori__map *map, const char *key, size_t size)
 {
-    if ((map->count + 1) * 3 > map->capacity * 2 &&
+    if (map->count >= room(map->capacity) &&
         !resize(map, map->capacity ? map->capacity * 2 : 16)) {
-        return NULL;
-    }
-    if (size > UINT32_MAX) {
         return NULL;
     }
     if (map->raw) {
@@ -153,11 +177,11 @@ void **nori__map_claim(nori__map *map, const char *key, size_t size)
     }
     uint32_t hash = (uint32_t)hash_bytes(map->seed, key, size);
     nori__map_slot *s = probe(map, key, size, hash);
-    if (!s->key) {
-        map->count++;
-        *s = (nori__map_slot){key, NULL, (uint32_t)size, hash};
+    if (s->entry == 0) {
+        map->entries[map->count++] = (nori__map_entry){key, NULL, size};
+        *s = (nori__map_slot){hash, (uint32_t)map->count};
     }
-    return &s->value;
+    return &map->entries[s->entry - 1].value;
 }
 
 bool nori__map_put(nori__map *map, const char *key, void *value)

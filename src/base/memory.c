@@ -64,15 +64,6 @@ void *nori__alloc_zero(const nori_allocator *a, size_t size)
     return memory;
 }
 
-void *nori__alloc_struct(const nori_allocator *a, size_t size)
-{
-    void *memory = a->alloc(a->user, size ? size : 1, _Alignof(max_align_t));
-    if (memory) {
-        memset(memory, 0, size);
-    }
-    return memory;
-}
-
 void nori__release(const nori_allocator *a, void *memory, size_t size)
 {
     if (memory) {

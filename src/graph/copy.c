@@ -2,9 +2,9 @@
  *
  * Graphs are copied outer before inner from a growing list, so nesting costs no stack. Within a
  * graph all values come first; references then find their copy by the value's id, and what is not
- * copied (values around an inlined body) stands for itself. Tensors and the file's messages are
- * shared, and so are names, which live as long as one of the irs does. A copy into another ir shares
- * no other memory with the first, which may be freed. */
+ * copied (values around an inlined body) stands for itself. The file's
+ * messages are shared, and so are tensors and names, which live as long as one of the irs does. A copy
+ * into another ir shares no other memory with the first, which may be freed. */
 #include "graph/internal.h"
 
 typedef struct copier {
@@ -105,29 +105,16 @@ static nori__type copy_type(copier *c, const nori__type *from)
     return first;
 }
 
-static void retain(copier *c, nori_tensor *t)
+static void fill_value(copier *c, const nori__value *v, nori__graph *to, nori__value *copy)
 {
-    if (t && !c->same_ir && !nori__ir_keep(c->to, nori_tensor_retain(t))) {
-        c->ok = false;
-    }
-}
-
-static void copy_value(copier *c, const nori__value *v, nori__graph *to)
-{
-    nori__value *copy = NULL;
-    if (c->what && to == c->what->call_graph) {
-        const char *name =
-            nori__arena_printf(&c->to->words->arena, "%s/%s", c->what->prefix, v->name);
-        copy = name ? nori__value_new(to, name) : NULL;
-    } else {
-        copy = nori__value_add(to, v->name);
-    }
     if (!copy) {
         c->ok = false;
         return;
     }
     copy->type = copy_type(c, &v->type);
-    copy->declared = copy_type(c, &v->declared);
+    bool same = v->declared.dims == v->type.dims && !v->type.of && !v->declared.of;
+    copy->declared = same ? v->declared : copy_type(c, &v->declared);
+    copy->declared.dims = same ? copy->type.dims : copy->declared.dims;
     copy->constant = v->constant;
     copy->flags = v->flags;
     if (c->what && to == c->what->call_graph) {
@@ -135,7 +122,36 @@ static void copy_value(copier *c, const nori__value *v, nori__graph *to)
     }
     copy->pb = v->pb;
     c->table->values[v->id] = copy;
-    retain(c, v->constant);
+}
+
+static void copy_value(copier *c, const nori__value *v, nori__graph *to)
+{
+    nori__value *copy = NULL;
+    if (c->what && to == c->what->call_graph) {
+        const char *name =
+            nori__arena_printf(&c->to->shared->arena, "%s/%s", c->what->prefix, v->name);
+        copy = name ? nori__value_new(to, name) : NULL;
+    } else {
+        copy = nori__value_add(to, v->name);
+    }
+    fill_value(c, v, to, copy);
+}
+
+/* All values of an ir that is copied whole: in the list's own order, under their own ids. */
+static void copy_all_values(copier *c, const nori__graph *from, nori__graph *to)
+{
+    nori__value **end = &to->values;
+    for (const nori__value *v = from->values; c->ok && v; v = v->next) {
+        nori__value *copy = nori__value_make(to, v->name);
+        fill_value(c, v, to, copy);
+        if (copy) { /* made as the first of the list: it belongs at its end */
+            to->values = copy->next ? copy->next : copy;
+            copy->next = NULL;
+            copy->id = v->id;
+            *end = copy;
+            end = &copy->next;
+        }
+    }
 }
 
 /* The list is newest first; copied backwards, so that ids keep their order. */
@@ -242,16 +258,9 @@ static void copy_payload(copier *c, const nori__attr *from, nori__attr *to, nori
         to->v.strings = copy;
         break;
     }
-    case NORI__ATTR_TENSOR:
-    case NORI__ATTR_SPARSE:
-        retain(c, from->v.tensor);
-        break;
     case NORI__ATTR_TENSORS:
     case NORI__ATTR_SPARSES:
         to->v.tensors = list(c, from->v.tensors, n, sizeof(*from->v.tensors));
-        for (size_t i = 0; c->ok && i < n; i++) {
-            retain(c, from->v.tensors[i]);
-        }
         break;
     case NORI__ATTR_TYPE: {
         nori__type *type = array(c, 1, sizeof(*type));
@@ -292,7 +301,7 @@ static void copy_node(copier *c, const nori__node *n, nori__graph *to, nori__nod
     }
     bool inlined = c->what && to == c->what->call_graph;
     copy->name = inlined
-                     ? nori__arena_printf(&c->to->words->arena, "%s/%s", c->what->prefix, n->name)
+                     ? nori__arena_printf(&c->to->shared->arena, "%s/%s", c->what->prefix, n->name)
                      : n->name;
     copy->op_type = n->op_type;
     copy->domain = n->domain;
@@ -329,7 +338,7 @@ static void copy_graphs(copier *c, size_t first)
         /* Most copies are compiled and nobody asks them for names: entered when somebody does. */
         c->ok = c->ok && nori__map_reserve(&to->names, from->value_count);
         to->names_wait = true;
-        copy_values(c, from, to);
+        (c->what ? copy_values : copy_all_values)(c, from, to);
         for (const nori__node *n = from->first; c->ok && n; n = n->next) {
             copy_node(c, n, to, NULL);
         }
@@ -358,6 +367,7 @@ static void copy_ir(copier *c, const nori__ir *from)
     memcpy(to->met, from->met, sizeof(to->met));
     to->main = to->graphs = begin_graph(c, from->main, NULL, NULL);
     copy_graphs(c, 0);
+    to->value_count = from->value_count;
 }
 
 nori_status nori__ir_copy(const nori__ir *from, nori__ir **out, nori_error *err)
@@ -365,7 +375,7 @@ nori_status nori__ir_copy(const nori__ir *from, nori__ir **out, nori_error *err)
     *out = NULL;
     nori__cloner table;
     nori__cloner_init(&table, from->allocator);
-    copier c = {.table = &table, .to = nori__ir_new(from->allocator, from->words), .ok = true};
+    copier c = {.table = &table, .to = nori__ir_new(from->allocator, from->shared), .ok = true};
     if (!c.to) {
         return nori__no_memory(err);
     }

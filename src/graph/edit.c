@@ -41,7 +41,7 @@ nori__value *nori__value_new(nori__graph *g, const char *name)
             snprintf(buffer, sizeof(buffer), "nori__%u", ir->fresh++);
             text = buffer;
         } else {
-            copy = nori__arena_printf(&ir->words->arena, "%s__%u", name, ir->fresh++);
+            copy = nori__arena_printf(&ir->shared->arena, "%s__%u", name, ir->fresh++);
             if (!copy) {
                 return NULL;
             }

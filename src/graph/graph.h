@@ -163,14 +163,14 @@ typedef struct nori__opset {
     int64_t version;
 } nori__opset;
 
-/* Names and other text: written once, never changed, so that a graph's copies share it. */
-typedef struct nori__words nori__words;
+/* Names and other text, and tensors: made once, never changed, so that a graph's copies share them. */
+typedef struct nori__shared nori__shared;
 
 #define NORI__IR_OPS 512 /* at least as many as THE list has */
 
 struct nori__ir {
     nori__arena arena;
-    nori__words *words;
+    nori__shared *shared;
     const nori_allocator *allocator;
     nori__graph *main;
     nori__graph *graphs; /* linked by next_graph, main first, outer before inner */
@@ -185,7 +185,6 @@ struct nori__ir {
     uint64_t fold_bytes;              /* that folding has made so far */
     uint64_t fold_most;               /* that it may make; 0: not yet known (passes/fold.c) */
     uint64_t met[NORI__IR_OPS / 64];  /* operators that some node was found to be (ops/resolve.h) */
-    nori__vec tensors;                /* every tensor the ir retains */
     const void *custom;               /* registry of the environment (ops/custom.h), or NULL */
     const nori__pb_model *pb;         /* NULL for copies without a file */
     nori__external *external;         /* as given to build; only used while compiling */
@@ -223,10 +222,12 @@ nori_status nori__subset_to_pb(const nori__ir *ir, const nori__subset *subset, n
 /* to_pb_item.c: a declaration of its own. Memory from arena; false: out of memory. */
 bool nori__declare(nori__arena *arena, const char *name, const nori__type *type,
                    nori__pb_value *pb);
-/* copy.c: deep copy of the structure; tensors are shared (retained). pb pointers are kept. */
+/* copy.c: deep copy of the structure; tensors and text are shared. pb pointers are kept. */
 nori_status nori__ir_copy(const nori__ir *from, nori__ir **ir, nori_error *err);
 void nori__ir_free(nori__ir *ir); /* NULL is fine */
 bool nori__ir_keep(nori__ir *ir, nori_tensor *t); /* takes the reference, also on failure */
+/* Of the data of all tensors the ir and those it was copied from keep. */
+uint64_t nori__ir_tensor_bytes(const nori__ir *ir);
 /* A function's body as a graph of its own, outside ir->graphs (its subgraphs follow it by
  * next_graph): inputs and outputs are the function's, attributes may have ref set. */
 nori_status nori__function_build(nori__ir *ir, const nori__pb_function *pb, nori__graph **body,

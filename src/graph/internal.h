@@ -8,8 +8,8 @@
 
 /* ---- ir.c, edit.c ---- */
 
-/* older: the words of the ir it will be a copy of, or NULL. */
-nori__ir *nori__ir_new(const nori_allocator *a, nori__words *older);
+/* older: what is shared of the ir it will be a copy of, or NULL. */
+nori__ir *nori__ir_new(const nori_allocator *a, nori__shared *older);
 /* Behind all graphs that hang below the same outermost one; without parent: outermost itself, the
  * caller says what for. */
 nori__graph *nori__graph_new(nori__ir *ir, nori__graph *parent, nori__node *parent_node);
@@ -20,15 +20,17 @@ static inline nori__graph *nori__outermost(nori__graph *g)
     }
     return g;
 }
-/* The words of an ir as those of another: kept alive by it too. */
-struct nori__words {
+/* What an ir holds for its copies too, which keep it alive. */
+struct nori__shared {
     atomic_int refs;
     const nori_allocator *allocator;
-    nori__arena arena;
-    nori__words *older; /* of the graph that this one's was copied from */
+    nori__arena arena;   /* text */
+    nori__vec tensors;   /* one reference to each */
+    uint64_t tensor_bytes; /* of their data, and of what was in older when this was made */
+    nori__shared *older; /* of the graph that this one's was copied from */
 };
-nori__words *nori__words_new(const nori_allocator *a, nori__words *older);
-void nori__words_release(nori__words *words);
+nori__shared *nori__shared_new(const nori_allocator *a, nori__shared *older);
+void nori__shared_release(nori__shared *shared);
 /* A node not yet linked, with arrays for its lists in one piece of memory; counts stay 0. */
 nori__node *nori__node_make(nori__ir *ir, size_t n_in, size_t n_out, size_t n_attr);
 /* Adds a value without looking whether the name is taken; name must be the ir's text. */

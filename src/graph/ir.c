@@ -6,50 +6,55 @@
 /* A file can give reason for as many as it has names. */
 #define WARNINGS_MAX 100
 
-nori__words *nori__words_new(const nori_allocator *a, nori__words *older)
+nori__shared *nori__shared_new(const nori_allocator *a, nori__shared *older)
 {
-    nori__words *w = nori__alloc_zero(a, sizeof(*w));
-    if (w) {
-        atomic_init(&w->refs, 1);
-        w->allocator = a;
-        nori__arena_init(&w->arena, a);
-        w->older = older;
+    nori__shared *s = nori__alloc_zero(a, sizeof(*s));
+    if (s) {
+        atomic_init(&s->refs, 1);
+        s->allocator = a;
+        nori__arena_init(&s->arena, a);
+        nori__vec_init(&s->tensors, a);
+        s->older = older;
         if (older) {
+            s->tensor_bytes = older->tensor_bytes;
             atomic_fetch_add_explicit(&older->refs, 1, memory_order_relaxed);
         }
     }
-    return w;
+    return s;
 }
 
-void nori__words_release(nori__words *w)
+void nori__shared_release(nori__shared *s)
 {
-    while (w && atomic_fetch_sub_explicit(&w->refs, 1, memory_order_acq_rel) == 1) {
-        nori__words *older = w->older;
-        nori__arena_free(&w->arena);
-        nori__release(w->allocator, w, sizeof(*w));
-        w = older;
+    while (s && atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) {
+        nori__shared *older = s->older;
+        for (size_t i = 0; i < s->tensors.count; i++) {
+            nori_tensor_free(s->tensors.items[i]);
+        }
+        nori__vec_free(&s->tensors);
+        nori__arena_free(&s->arena);
+        nori__release(s->allocator, s, sizeof(*s));
+        s = older;
     }
 }
 
-nori__ir *nori__ir_new(const nori_allocator *a, nori__words *older)
+nori__ir *nori__ir_new(const nori_allocator *a, nori__shared *older)
 {
     nori__ir *ir = nori__alloc_zero(a, sizeof(*ir));
-    nori__words *words = ir ? nori__words_new(a, older) : NULL;
-    if (!words) {
+    nori__shared *shared = ir ? nori__shared_new(a, older) : NULL;
+    if (!shared) {
         nori__release(a, ir, sizeof(*ir));
         return NULL;
     }
-    ir->words = words;
+    ir->shared = shared;
     ir->allocator = a;
     nori__arena_init(&ir->arena, a);
-    nori__vec_init(&ir->tensors, a);
     nori__vec_init(&ir->warnings, a);
     return ir;
 }
 
 const char *nori__ir_text(nori__ir *ir, const char *bytes, size_t size)
 {
-    return size > 0 ? nori__arena_copy(&ir->words->arena, bytes, size) : "";
+    return size > 0 ? nori__arena_copy(&ir->shared->arena, bytes, size) : "";
 }
 
 nori__graph *nori__graph_new(nori__ir *ir, nori__graph *parent, nori__node *parent_node)
@@ -71,11 +76,17 @@ nori__graph *nori__graph_new(nori__ir *ir, nori__graph *parent, nori__node *pare
 
 bool nori__ir_keep(nori__ir *ir, nori_tensor *t)
 {
-    if (!nori__vec_push(&ir->tensors, t)) {
+    if (!nori__vec_push(&ir->shared->tensors, t)) {
         nori_tensor_free(t);
         return false;
     }
+    ir->shared->tensor_bytes += t->kind == NORI_KIND_TENSOR ? t->bytes : 0;
     return true;
+}
+
+uint64_t nori__ir_tensor_bytes(const nori__ir *ir)
+{
+    return ir->shared->tensor_bytes;
 }
 
 void nori__ir_free(nori__ir *ir)
@@ -86,13 +97,9 @@ void nori__ir_free(nori__ir *ir)
     for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
         nori__map_free(&g->names);
     }
-    for (size_t i = 0; i < ir->tensors.count; i++) {
-        nori_tensor_free(ir->tensors.items[i]);
-    }
-    nori__vec_free(&ir->tensors);
     nori__vec_free(&ir->warnings);
     nori__arena_free(&ir->arena);
-    nori__words_release(ir->words);
+    nori__shared_release(ir->shared);
     nori__release(ir->allocator, ir, sizeof(*ir));
 }
 

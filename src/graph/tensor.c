@@ -2,10 +2,16 @@
 #include "graph/internal.h"
 #include "platform/env.h"
 
+/* Of the data of a tensor that are not memory of their own: two pieces for a bias of eight channels
+ * cost more than anything else that loading does with it. */
+#define INSIDE_MOST ((size_t)128)
+#define HEADER ((sizeof(nori_tensor) + 15) & ~(size_t)15)
+
 /* nori_tensor.owned */
 enum {
     BORROWED, /* data belongs to somebody else; release, if set, is called once */
     OWNED,    /* data came from allocator, bytes long */
+    INSIDE,   /* data lies behind the header, in one piece of memory with it */
     STRINGS,  /* OWNED, and each nori_string's bytes came from allocator */
     ITEMS     /* OWNED array of nori_tensor *, each retained */
 };
@@ -75,8 +81,16 @@ void nori__tensor_init(nori_tensor *t, nori_type type, int rank, const int64_t *
     nori__tensor_reshape(t, type, rank, dims);
 }
 
+/* What was taken for t and the data inside. */
+static size_t header_bytes(const nori_tensor *t)
+{
+    return t->owned == INSIDE ? HEADER + t->bytes : sizeof(*t);
+}
+
+/* inside: may the data of a small one lie behind it. */
 static nori_status new_header(const nori_allocator *a, nori_type type, int rank,
-                              const int64_t *dims, nori_tensor **tensor, nori_error *err)
+                              const int64_t *dims, bool inside, nori_tensor **tensor,
+                              nori_error *err)
 {
     *tensor = NULL;
     if (rank < 0 || rank > NORI_MAX_RANK) {
@@ -95,17 +109,20 @@ static nori_status new_header(const nori_allocator *a, nori_type type, int rank,
                               (long long)dims[d], d);
         }
     }
-    nori_tensor *t = nori__alloc_struct(a, sizeof(*t));
+    int64_t count;
+    size_t bytes;
+    if (!nori__dims_count(rank, dims, &count) || !nori__type_bytes(type, count, &bytes)) {
+        return nori__fail(err, NORI_ERROR_LIMIT, "the shape needs more memory than exists");
+    }
+    inside = inside && bytes > 0 && bytes <= INSIDE_MOST && type != NORI_STRING;
+    nori_tensor *t = a->alloc(a->user, inside ? HEADER + bytes : sizeof(*t), 16);
     if (!t) {
         return nori__no_memory(err);
     }
-    atomic_init(&t->refs, 1);
-    t->kind = NORI_KIND_TENSOR;
+    nori__tensor_init(t, type, rank, dims, inside ? (char *)t + HEADER : NULL);
+    t->owned = inside ? INSIDE : BORROWED;
+    t->depth = 0;
     t->allocator = a;
-    if (!nori__tensor_reshape(t, type, rank, dims)) {
-        nori__release(a, t, sizeof(*t));
-        return nori__fail(err, NORI_ERROR_LIMIT, "the shape needs more memory than exists");
-    }
     *tensor = t;
     return NORI_OK;
 }
@@ -113,18 +130,20 @@ static nori_status new_header(const nori_allocator *a, nori_type type, int rank,
 nori_status nori__tensor_new(const nori_allocator *a, nori_type type, int rank,
                              const int64_t *dims, nori_tensor **tensor, nori_error *err)
 {
-    NORI__TRY(new_header(a, type, rank, dims, tensor, err));
+    NORI__TRY(new_header(a, type, rank, dims, true, tensor, err));
     nori_tensor *t = *tensor;
-    t->owned = type == NORI_STRING ? STRINGS : OWNED;
-    if (t->bytes > 0) {
+    if (t->owned != INSIDE) {
+        t->owned = type == NORI_STRING ? STRINGS : OWNED;
+    }
+    if (t->bytes > 0 && !t->data) {
         t->data = type == NORI_STRING ? nori__alloc_zero(a, t->bytes) : nori__alloc(a, t->bytes);
         if (!t->data) {
             nori__release(a, t, sizeof(*t));
             *tensor = NULL;
             return nori__no_memory(err);
         }
-        nori__tensor_clear_rest(t);
     }
+    nori__tensor_clear_rest(t);
     return NORI_OK;
 }
 
@@ -144,7 +163,7 @@ nori_status nori__tensor_view(const nori_allocator *a, nori_type type, int rank,
                               const int64_t *dims, const void *data, nori_tensor **tensor,
                               nori_error *err)
 {
-    NORI__TRY(new_header(a, type, rank, dims, tensor, err));
+    NORI__TRY(new_header(a, type, rank, dims, false, tensor, err));
     (*tensor)->data = (*tensor)->bytes > 0 ? (void *)(uintptr_t)data : NULL; /* only read */
     return NORI_OK;
 }
@@ -190,7 +209,7 @@ nori_status nori_tensor_wrap(nori_env *env, nori_type type, int rank, const int6
         return nori__fail(err, NORI_ERROR_ARGUMENT,
                           "string tensors cannot be wrapped; use nori_tensor_strings");
     }
-    NORI__TRY(new_header(nori__env_allocator(env), type, rank, dims, tensor, err));
+    NORI__TRY(new_header(nori__env_allocator(env), type, rank, dims, false, tensor, err));
     nori_tensor *t = *tensor;
     if (t->bytes != size || (!data && size > 0)) {
         nori__fail(err, NORI_ERROR_ARGUMENT, "%zu bytes were given%s, type and shape need %zu",
@@ -237,10 +256,11 @@ nori_status nori__tensor_group(const nori_allocator *a, nori_kind kind, nori_ten
                                size_t count, nori_tensor **tensor, nori_error *err)
 {
     *tensor = NULL;
-    nori_tensor *t = nori__alloc_struct(a, sizeof(*t));
+    nori_tensor *t = a->alloc(a->user, sizeof(*t), _Alignof(max_align_t));
     if (!t) {
         return nori__no_memory(err);
     }
+    memset(t, 0, sizeof(*t));
     atomic_init(&t->refs, 1);
     t->kind = (uint8_t)kind;
     t->allocator = a;
@@ -324,16 +344,16 @@ void nori_tensor_free(nori_tensor *t)
         if (t->release) {
             t->release(t->user, t->data);
         }
-    } else {
+    } else if (t->owned != INSIDE) {
         nori__release(a, t->data, t->bytes);
     }
-    nori__release(a, t, sizeof(*t));
+    nori__release(a, t, header_bytes(t));
 }
 
 size_t nori__tensor_footprint(const nori_tensor *t)
 {
-    size_t bytes = sizeof(*t);
-    if (t->owned != BORROWED && t->data) { /* as taken: nothing is less than a byte */
+    size_t bytes = header_bytes(t);
+    if (t->owned != BORROWED && t->owned != INSIDE && t->data) { /* as taken: nothing is less than a byte */
         bytes += t->bytes ? t->bytes : 1;
     }
     for (int64_t i = 0; t->owned == STRINGS && i < t->count; i++) {

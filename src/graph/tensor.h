@@ -14,13 +14,14 @@ struct nori_tensor {
     uint8_t rank;
     uint8_t owned; /* how data is given back: see tensor.c */
     uint8_t depth; /* of groups: 1 + that of the deepest item */
-    int64_t dims[NORI_MAX_RANK];
     int64_t count; /* product of dims; number of items for groups */
     size_t bytes;  /* of data: (count * bits + 7) / 8; count * sizeof(nori_string) for strings */
     void *data;    /* elements, nori_string[] or nori_tensor *[] */
     const nori_allocator *allocator;
     void (*release)(void *user, void *data);
     void *user;
+    int64_t dims[NORI_MAX_RANK]; /* last: models have many small ones, and what is beyond the rank
+                                    need not even be set to zero */
 };
 
 /* Bytes that count elements of a type take; false on overflow. */

@@ -19,11 +19,7 @@
 static bool room_for(nori__ir *ir, size_t bytes)
 {
     if (ir->fold_most == 0) {
-        ir->fold_most = FOLDED_ALWAYS;
-        for (size_t i = 0; i < ir->tensors.count; i++) {
-            const nori_tensor *t = ir->tensors.items[i];
-            ir->fold_most += FOLDED_TIMES * (uint64_t)t->bytes;
-        }
+        ir->fold_most = FOLDED_ALWAYS + FOLDED_TIMES * nori__ir_tensor_bytes(ir);
     }
     return bytes <= ir->fold_most && ir->fold_bytes <= ir->fold_most - bytes;
 }
@@ -137,8 +133,7 @@ static nori_status become(nori__value *v, nori_tensor *t, nori_error *err)
     for (int d = 0; d < t->rank; d++) {
         dims[d] = nori__dim_of(t->dims[d]);
     }
-    if (!nori__vec_push(&ir->tensors, t)) {
-        nori_tensor_free(t);
+    if (!nori__ir_keep(ir, t)) {
         return nori__no_memory(err);
     }
     ir->fold_bytes += t->bytes;
