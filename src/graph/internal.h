@@ -50,6 +50,9 @@ static inline nori__node *nori__node_in(nori__node *node, const nori__graph *out
 
 /* ---- tensor.c ---- */
 
+/* As nori__tensor_new, but the data of a small one lie behind its header, aligned to 16 only. */
+nori_status nori__tensor_new_near(const nori_allocator *a, nori_type type, int rank,
+                                  const int64_t *dims, nori_tensor **tensor, nori_error *err);
 /* A tensor over bytes that belong to the file and outlive it. */
 nori_status nori__tensor_view(const nori_allocator *a, nori_type type, int rank,
                               const int64_t *dims, const void *data, nori_tensor **tensor,

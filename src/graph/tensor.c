@@ -127,10 +127,11 @@ static nori_status new_header(const nori_allocator *a, nori_type type, int rank,
     return NORI_OK;
 }
 
-nori_status nori__tensor_new(const nori_allocator *a, nori_type type, int rank,
-                             const int64_t *dims, nori_tensor **tensor, nori_error *err)
+static nori_status new_tensor(const nori_allocator *a, nori_type type, int rank,
+                              const int64_t *dims, bool inside, nori_tensor **tensor,
+                              nori_error *err)
 {
-    NORI__TRY(new_header(a, type, rank, dims, true, tensor, err));
+    NORI__TRY(new_header(a, type, rank, dims, inside, tensor, err));
     nori_tensor *t = *tensor;
     if (t->owned != INSIDE) {
         t->owned = type == NORI_STRING ? STRINGS : OWNED;
@@ -145,6 +146,18 @@ nori_status nori__tensor_new(const nori_allocator *a, nori_type type, int rank,
     }
     nori__tensor_clear_rest(t);
     return NORI_OK;
+}
+
+nori_status nori__tensor_new(const nori_allocator *a, nori_type type, int rank,
+                             const int64_t *dims, nori_tensor **tensor, nori_error *err)
+{
+    return new_tensor(a, type, rank, dims, false, tensor, err);
+}
+
+nori_status nori__tensor_new_near(const nori_allocator *a, nori_type type, int rank,
+                                  const int64_t *dims, nori_tensor **tensor, nori_error *err)
+{
+    return new_tensor(a, type, rank, dims, true, tensor, err);
 }
 
 void nori__tensor_clear_rest(nori_tensor *t)

@@ -53,7 +53,7 @@ static nori_status from_bytes(const nori_allocator *a, const nori__pb_tensor *pb
     if (clean && aligned_for(bytes.p, type)) {
         return nori__tensor_view(a, type, rank, pb->dims.items, bytes.p, tensor, err);
     }
-    NORI__TRY(nori__tensor_new(a, type, rank, pb->dims.items, tensor, err));
+    NORI__TRY(nori__tensor_new_near(a, type, rank, pb->dims.items, tensor, err));
     if (bytes.n > 0) {
         memcpy((*tensor)->data, bytes.p, bytes.n);
     }
@@ -132,8 +132,8 @@ static nori_status from_lists(const nori_allocator *a, const nori__pb_tensor *pb
     default:
         break;
     }
-    NORI__TRY(nori__tensor_new(a, (nori_type)pb->data_type, (int)pb->dims.count, pb->dims.items,
-                               tensor, err));
+    NORI__TRY(nori__tensor_new_near(a, (nori_type)pb->data_type, (int)pb->dims.count,
+                                    pb->dims.items, tensor, err));
     if (pb->data_type == NORI_STRING) {
         status = strings(pb, *tensor, err);
     } else if (pb->data_type == NORI_UINT32) {
