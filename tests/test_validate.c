@@ -248,13 +248,47 @@ static void own_and_inherited(void **state)
     make_end(&k);
 }
 
+/* The same values in half floats: compared, not called another type. */
+static void layers_of_half_floats(void **state)
+{
+    (void)state;
+    make m;
+    nori_error err = {0};
+    nori_session_options o;
+    nori_layers *layers = NULL;
+    nori_layer l = {.size = sizeof(l)};
+    nori_model *want = three(&m, 2), *got = NULL;
+    nori_quantize_options q;
+    nori_quantize_options_default(&q);
+    q.kind = NORI_QUANTIZE_FP16;
+    assert_int_equal(nori_quantize(want, &q, &got, NULL, &err), NORI_OK);
+    nori_tensor *in = node_values(NORI_FLOAT, NODE_DIMS(3), (double[]){1.0001, 2, -3});
+    const nori_tensor *const inputs[] = {in};
+    nori_session_options_default(&o);
+    o.level = 0;
+    assert_int_equal(nori_validate_layers(got, want, &o, &o, inputs, 1, NULL, &layers, &err),
+                     NORI_OK);
+    size_t found = 0;
+    for (size_t i = 0; nori_layers_at(layers, i, &l); i++) {
+        bool inner = strcmp(l.value, "a") == 0 || strcmp(l.value, "b") == 0;
+        found += inner && l.has_own && l.has_total && l.own.passes && l.total.passes;
+        assert_true(!inner || l.total.max_abs < 4e-3);
+    }
+    assert_int_equal(found, 2);
+    nori_layers_free(layers);
+    nori_tensor_free(in);
+    nori_model_free(want);
+    nori_model_free(got);
+    make_end(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_hand), cmocka_unit_test(by_type), cmocka_unit_test(spread),
         cmocka_unit_test(forms),
         cmocka_unit_test(levels),
-        cmocka_unit_test(own_and_inherited),
+        cmocka_unit_test(own_and_inherited), cmocka_unit_test(layers_of_half_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

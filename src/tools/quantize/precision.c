@@ -15,6 +15,7 @@ typedef struct half {
     uint32_t n_values, n_nodes;
     uint64_t lost;    /* constants that are not zero, and became it */
     const nori__node *by_name; /* a Gradient, of all nodes between values it names; NULL: none */
+    const bool *crashes;       /* by node id: would make a runtime crash; NULL: of no concern */
 } half;
 
 static double most(const half *h)
@@ -141,6 +142,11 @@ static bool fits(const half *h, const nori__node *n)
         nori__q_report_node(h->q, n, "excluded by option");
         return false;
     }
+    if (h->crashes && h->crashes[n->id]) {
+        nori__q_report_node(h->q, n, "ONNX Runtime 1.30 crashes on a Transpose of axis 0 in %s in front "
+                            "of a MatMul", nori_type_name(h->type));
+        return false;
+    }
     if (!s || nori__node_subgraph(n, &state) || (n->op->flags & NORI__OP_RANDOM)) {
         nori__q_report_node(h->q, n, !s ? "nothing is known of its types"
                                         : "what it does depends on the type of its inputs");
@@ -257,14 +263,44 @@ static nori_status rewrite(half *h, nori__node *n)
     return NORI_OK;
 }
 
-/* Casts that nobody reads. */
+/* A product that stays float32 for a runtime's sake has its weights in the half type all the same. */
+static nori_status narrow_weights(half *h, nori__node *n)
+{
+    for (uint32_t i = 0; i < n->input_count; i++) {
+        nori__value *v = n->inputs[i];
+        if (!is_float(v) || !nori__value_const(v) || beyond(h, nori__value_const(v)) > 0) {
+            continue;
+        }
+        nori__value *narrow = halved(h, v), *wide = sibling(h, v, "float32", NORI_FLOAT);
+        if (!narrow || !wide || !cast(h, n, narrow, wide, NORI_FLOAT) ||
+            !nori__node_set_input(n, i, wide)) {
+            return nori__no_memory(h->q->err);
+        }
+    }
+    return NORI_OK;
+}
+
+/* Casts to float32 that nobody reads go; what they read takes the name it had in the model. */
 static void sweep(const half *h)
 {
     for (nori__node *n = h->q->ir->main->last, *prev; n; n = prev) {
         prev = n->prev;
-        if (n->id >= h->n_nodes && n->output_count == 1 && n->outputs[0]->uses == 0) {
-            nori__node_remove(n);
+        if (n->id < h->n_nodes || n->output_count != 1 || n->outputs[0]->uses > 0) {
+            continue;
         }
+        nori__value *v = n->outputs[0], *made = n->inputs[0];
+        nori__node *maker = made->producer;
+        nori__node_remove(n);
+        if (!maker || v->type.elem != NORI_FLOAT) {
+            continue;
+        }
+        v->type = made->type;
+        nori__value_replace(made, v);
+        for (uint32_t i = 0; i < maker->output_count; i++) {
+            maker->outputs[i] = maker->outputs[i] == made ? v : maker->outputs[i];
+        }
+        v->producer = maker;
+        made->producer = NULL;
     }
 }
 
@@ -277,7 +313,8 @@ nori_status nori__q_emit_half(nori__quantizer *q)
     h.n_values = q->ir->value_count;
     h.n_nodes = q->ir->node_count;
     h.of = nori__arena_array(&q->arena, (size_t)h.n_values + 1, sizeof(*h.of));
-    if (!h.of) {
+    h.crashes = h.type == NORI_FLOAT16 ? nori__q_half_crashes(q) : NULL;
+    if (!h.of || (h.type == NORI_FLOAT16 && !h.crashes)) {
         return nori__no_memory(q->err);
     }
     for (const nori__node *n = q->ir->main->first; n; n = n->next) {
@@ -287,6 +324,8 @@ nori_status nori__q_emit_half(nori__quantizer *q)
         next = n->next; /* casts are put between, and are not looked at */
         if (fits(&h, n)) {
             NORI__TRY(rewrite(&h, n));
+        } else if (h.crashes && h.crashes[n->id]) {
+            NORI__TRY(narrow_weights(&h, n));
         }
     }
     sweep(&h);

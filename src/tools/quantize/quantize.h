@@ -182,6 +182,8 @@ nori_status nori__q_import_microsoft(nori__ir *ir, nori_error *err); /* quantize
 /* precision.c: nodes in float16 or bfloat16; then the graph's inputs and outputs too. */
 nori_status nori__q_emit_half(nori__quantizer *q);
 nori_status nori__q_half_io(nori__quantizer *q);
+/* half_peer.c: by node id, what stays float32 so that ONNX Runtime loads the model; NULL: no memory. */
+const bool *nori__q_half_crashes(nori__quantizer *q);
 /* Whether an option says that a node stays float (select.c). */
 bool nori__q_excluded(const nori__quantizer *q, const nori__node *n);
 

@@ -17,6 +17,7 @@ nori_sources(
     equalize.c
     exact_sum.c
     graph_hash.c
+    half_peer.c
     hessian.c
     measure.c
     observer.c

@@ -21,12 +21,41 @@ struct nori_layers {
 
 typedef struct kept {
     nori_tensor *tensor;
+    nori_tensor *other; /* the same in another float type; NULL: not asked for */
 } kept;
 
 static const nori_tensor *wanted(const nori_layers *l, const char *name)
 {
     const kept *k = nori__map_get(&l->wanted, name);
     return k ? k->tensor : NULL;
+}
+
+/* Whether one may stand for the other, rounded: models of half floats have the names of float32 ones. */
+static bool alike(int a, int b)
+{
+    return a == b || (nori__type_is_float((nori_type)a) && nori__type_is_float((nori_type)b));
+}
+
+/* The value in another float type; as it is where it has that type, or none of that kind. */
+static const nori_tensor *wanted_as(nori_layers *l, const char *name, int type)
+{
+    kept *k = nori__map_get(&l->wanted, name);
+    const nori_tensor *t = k ? k->tensor : NULL;
+    if (!t || t->kind != NORI_KIND_TENSOR || t->type == type || !alike(t->type, type)) {
+        return t;
+    }
+    if (!k->other || k->other->type != type) {
+        nori_tensor_free(k->other);
+        k->other = NULL;
+        if (nori__tensor_new(l->a, (nori_type)type, t->rank, t->dims, &k->other, NULL) != NORI_OK) {
+            l->failed = true;
+            return NULL;
+        }
+        for (int64_t i = 0; i < t->count; i++) {
+            nori__tensor_set_f64(k->other, i, nori__tensor_get_f64(t, i));
+        }
+    }
+    return k->other;
 }
 
 static kept *new_kept(nori_layers *l, const char *name)
@@ -66,7 +95,8 @@ static void keep_value(void *user, const char *name, const nori_tensor *tensor)
         return;
     }
     nori_tensor_free(k->tensor); /* of an earlier round of a loop */
-    k->tensor = NULL;
+    nori_tensor_free(k->other);
+    k->tensor = k->other = NULL;
     l->failed = l->failed || copy_all(l->a, tensor, &k->tensor) != NORI_OK;
 }
 
@@ -105,8 +135,8 @@ static void compare_value(void *user, const char *name, const nori_tensor *tenso
 {
     nori_layers *l = user;
     nori_layer *row = nori__map_get(&l->by_name, name);
-    const nori_tensor *want = wanted(l, name);
-    if (row && want) {
+    const nori_tensor *want = row ? wanted_as(l, name, tensor->type) : NULL;
+    if (want) {
         row->total = (nori_agreement){.size = sizeof(row->total)}; /* the last round counts */
         nori_agreement_add(&row->total, tensor, want, l->agreement);
         row->has_total = 1;
@@ -144,10 +174,10 @@ static nori_status add_rows(nori_layers *l, const nori__node *n, const nori__nod
 /* ---- one node alone ---- */
 
 /* Inputs of the part from the want side; false: it lacks one. */
-static bool gather(const nori_layers *l, const nori_part *part, const nori_tensor **in)
+static bool gather(nori_layers *l, const nori_part *part, const nori_tensor **in)
 {
     for (uint32_t i = 0; i < part->n_in; i++) {
-        in[i] = wanted(l, part->in[i]->name);
+        in[i] = wanted_as(l, part->in[i]->name, part->in[i]->type.elem);
         in[i] = in[i] ? in[i] : part->in[i]->constant; /* an input left at its default */
         if (!in[i]) {
             return false;
@@ -179,8 +209,11 @@ static nori_status run_part(nori_layers *l, nori_part *part, const nori__node *n
         nori_layer *row = nori__map_get(&l->by_name, part->out[i]->name);
         if (row && part->out[i]->producer == node) { /* others have had their turn */
             row->own.size = sizeof(row->own);
-            nori_agreement_add(&row->own, few[i], wanted(l, row->value), l->agreement);
-            row->has_own = 1;
+            const nori_tensor *want = wanted_as(l, row->value, few[i]->type);
+            if (want) {
+                nori_agreement_add(&row->own, few[i], want, l->agreement);
+                row->has_own = 1;
+            }
         }
     }
     for (size_t i = 0; i < NORI__COUNT(few); i++) {
@@ -216,11 +249,11 @@ static nori_status run_alone(nori_layers *l, nori__ir *ir, nori__node *node, con
     return status;
 }
 
-/* A value of the same name and, where both are known, type. */
+/* A value of the same name and, where both are known, type, or both of floats. */
 static bool is_known(void *user, const nori__value *v)
 {
     const nori_tensor *want = wanted(user, v->name);
-    return want && (v->type.elem == NORI_UNDEFINED || v->type.elem == nori_tensor_type(want));
+    return want && (v->type.elem == NORI_UNDEFINED || alike(v->type.elem, nori_tensor_type(want)));
 }
 
 static nori_status one_layer(nori_layers *l, nori__ir *ir, nori__node *n, nori__stretches *s,
@@ -255,7 +288,7 @@ static nori_status each_alone(nori_layers *l, const nori_model *model, nori_sess
     nori__stretches_end(&s);
     nori__release(l->a, scratch, bytes);
     nori_session_free(plain);
-    return status;
+    return status == NORI_OK && l->failed ? nori__no_memory(err) : status;
 }
 
 /* ---- the whole ---- */
@@ -334,6 +367,7 @@ void nori_layers_free(nori_layers *l)
     }
     for (size_t i = 0; i < l->kept.count; i++) {
         nori_tensor_free(((kept *)l->kept.items[i])->tensor);
+        nori_tensor_free(((kept *)l->kept.items[i])->other);
     }
     nori__vec_free(&l->kept);
     nori__map_free(&l->wanted);
