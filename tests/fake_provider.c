@@ -9,8 +9,10 @@
  *     slow=MS                     a part takes this long to compile, told in ten steps; what comes out
  *                                 is kept in the session's folder
  *     version=N                   of the engine
+ *     first=MS                    the first run takes this long more
  *     wrong=1                     the kernel of Neg is: what a part with one makes is 1 % off
  * Built with WITH_QUEUE its parts are started and finished; fake_pending says how many are between. */
+#include <math.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -19,23 +21,24 @@
 #undef nori_provider_entry
 
 typedef struct fake {
-    double copy, launch, cost, fixed, low, high, serial, refuse, broken, whole, slow, version, wrong;
+    double copy, launch, cost, fixed, low, high, serial, refuse, broken, whole, slow, version, wrong,
+        first;
     nori_provider_open how;
     nori_dim_range range;
-    atomic_int running;
+    atomic_int running, runs;
 } fake;
 
 static nori_status fake_open(const nori_provider_open *how, void **self, nori_error *err)
 {
     fake *f = calloc(1, sizeof(*f));
     const char *names[] = {"copy", "launch", "cost", "static", "low", "high", "serial", "refuse",
-                           "broken", "whole", "slow", "version", "wrong"};
+                           "broken", "whole", "slow", "version", "wrong", "first"};
     if (!f) {
         return fail(err, NORI_ERROR_MEMORY, "out of memory", "");
     }
     double *const values[] = {&f->copy, &f->launch, &f->cost, &f->fixed, &f->low, &f->high,
                               &f->serial, &f->refuse, &f->broken, &f->whole,  &f->slow,    &f->version,
-                              &f->wrong};
+                              &f->wrong, &f->first};
     for (const char *p = how->options; *p;) {
         size_t n = strcspn(p, "="), k = 0;
         while (k < sizeof(names) / sizeof(names[0]) &&
@@ -149,6 +152,9 @@ static nori_status fake_run(void *self, void *compiled, nori_call *call)
     fake *f = self;
     if (atomic_fetch_add(&f->running, 1) > 0 && f->serial != 0) {
         return fail(nori_call_error(call), NORI_ERROR_INTERNAL, "two runs at once", "");
+    }
+    if (f->first > 0 && atomic_fetch_add(&f->runs, 1) == 0) {
+        nanosleep(&(struct timespec){(time_t)(f->first / 1e3), (long)fmod(f->first, 1e3) * 1000000L}, NULL);
     }
     nori_status status = run(NULL, compiled, call);
     spoil(f, compiled, call);

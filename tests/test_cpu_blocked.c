@@ -16,6 +16,7 @@
 #include "nori/nori.h"
 #include "ops/resolve.h"
 #include "providers/cpu/cpu_kernels.h"
+#include "providers/providers.h"
 #include "rewrite_case.h"
 
 /* Nodes are "Op key=value ...:inputs:outputs". Convolutions make their weights (key w) and, unless
@@ -288,7 +289,10 @@ static void check_nodes(make *m, const net *c)
     nori_error err = {0};
     nori__resolve(ir);
     assert_int_equal(nori__infer_graph(ir, &err), NORI_OK);
-    assert_int_equal(nori__cpu_rewrite(ir, &err), NORI_OK);
+    for (const nori__rewrite *r = nori__cpu_rewrites; r->name; r++) {
+        assert_int_equal(r->infer ? nori__infer_edited(ir, &err) : NORI_OK, NORI_OK);
+        assert_int_equal(r->run(ir, &err), NORI_OK);
+    }
     assert_int_equal(nori__ir_verify(ir, &err), NORI_OK);
     rewrite_left(ir, c->blocked, c->what);
     assert_int_equal(nori__infer_graph(ir, &err), NORI_OK);

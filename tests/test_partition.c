@@ -154,6 +154,34 @@ static void cost_of_copies(void **state)
     make_end(&m);
 }
 
+/* A Pad in the middle is named, and what would do without it. */
+static void a_pad_splits(void **state)
+{
+    (void)state;
+    make m;
+    nori_error err = {0};
+    nori_splitter_info split = {.size = sizeof(split)};
+    make_begin(&m, 17);
+    make_input(&m, &m.graph, "x", NORI_FLOAT, "1 1 4 4");
+    make_ints(&m, &m.graph, "pads", 8, (const int64_t[]){0, 0, 1, 1, 0, 0, 1, 1});
+    make_node(&m, &m.graph, "", "Relu", "before", "x", "a");
+    make_node(&m, &m.graph, "", "Pad", "frame", "a pads", "b");
+    nori__pb_node *pool = make_node(&m, &m.graph, "", "MaxPool", "pool", "b", "c");
+    make_attr_ints(&m, pool, "kernel_shape", 2, (const int64_t[]){3, 3});
+    make_node(&m, &m.graph, "", "Neg", "behind", "c", "y");
+    make_output(&m, &m.graph, "y", NORI_FLOAT, "1 1 4 4");
+    nori_session *s = session_of(&m, FAKE_PROVIDER ":cost=0", 1, NULL, 0, &err);
+    assert_int_equal(nori_session_splitter(s, 0, &split), 1);
+    assert_string_equal(nori_node_op(split.node), "Pad");
+    assert_non_null(strstr(split.advice, "into the pads of"));
+    assert_non_null(strstr(split.advice, "pool"));
+    assert_int_equal(nori_session_splitter(s, 1, &split), 1);
+    assert_string_equal(nori_node_op(split.node), "MaxPool");
+    assert_int_equal(nori_session_splitter(s, 2, &split), 0);
+    nori_session_free(s);
+    make_end(&m);
+}
+
 static void providers_of_nodes(void **state)
 {
     (void)state;
@@ -520,6 +548,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cost_of_copies),      cmocka_unit_test(providers_of_nodes),
+        cmocka_unit_test(a_pad_splits),
         cmocka_unit_test(no_way_out_and_back), cmocka_unit_test(late_company),
         cmocka_unit_test(order_changes),       cmocka_unit_test(open_sizes),
         cmocka_unit_test(range_of_sizes),      cmocka_unit_test(compiling_fails),

@@ -1,6 +1,6 @@
 /* Agreement of results by numbers worked out by hand; levels against level 0 with a faulty rewrite,
  * which must be named; layers: a node's own error and the inherited one. This program has a list of
- * passes of its own, one of which is wrong on purpose. */
+ * passes and of providers of its own, with a fusion that is wrong on purpose. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,35 +12,88 @@
 #include "make_model.h"
 #include "nori/tools.h"
 #include "passes/passes.h"
+#include "providers/cpu/cpu_kernels.h"
+#include "providers/providers.h"
 #include "run_node.h"
 
 /* ---- the passes of this program ---- */
 
-static bool faulty;
+static float faulty; /* what the constant of the fusion below is off by; 0: nothing */
 
-/* Turns a Neg into an Abs. */
-static nori_status wrong(nori__ir *ir, bool *changed, nori_error *err)
+/* Joins Mul by one number and Neg into a Mul by the negated number. */
+static nori_status join(nori__ir *ir, float off, bool *changed, nori_error *err)
 {
-    (void)err;
-    for (nori__node *n = ir->main->first; n && faulty; n = n->next) {
-        if (nori__node_is(n, NORI__OP_ONNX_Neg)) {
-            n->op_type = "Abs";
-            nori__node_resolve(n);
-            *changed = true;
+    for (nori__node *n = ir->main->first, *next; n; n = next) {
+        next = n->next;
+        nori__node *mul = nori__node_is(n, NORI__OP_ONNX_Neg) ? n->inputs[0]->producer : NULL;
+        const nori_tensor *w = mul && mul->input_count == 2 ? nori__value_const(mul->inputs[1]) : NULL;
+        if (!w || !nori__node_is(mul, NORI__OP_ONNX_Mul)) {
+            continue;
         }
+        nori_tensor *t = node_values(NORI_FLOAT, 0, NULL, (double[]){-(double)nori__tensor_get_f64(w, 0) *
+                                                                     (1 + (double)off)});
+        nori__value *number = nori__const_new(ir->main, NULL, t), *out = n->outputs[0];
+        nori__value *in[2] = {mul->inputs[0], number};
+        nori__node_remove(n);
+        nori__node *made = nori__node_new(ir->main, next, "", "Mul", in, 2, &out, 1);
+        if (!number || !made) {
+            return nori__no_memory(err);
+        }
+        nori__node_resolve(made);
+        *changed = true;
     }
     return NORI_OK;
 }
 
+static nori_status join_pass(nori__ir *ir, bool *changed, nori_error *err)
+{
+    return join(ir, faulty, changed, err);
+}
+
 static const nori__pass passes[] = {
     {"fold", 1, nori__pass_fold},
-    {"wrong", 1, wrong},
+    {"join", 1, join_pass},
     {"dead", 1, nori__pass_dead},
 };
+static size_t n_passes = NORI__COUNT(passes);
 
 const nori__pass *nori__pass_at(size_t index)
 {
-    return index < NORI__COUNT(passes) ? &passes[index] : NULL;
+    return index < n_passes ? &passes[index] : NULL;
+}
+
+/* ---- the providers of this program ---- */
+
+static nori_status join_own(nori__ir *ir, nori_error *err)
+{
+    bool changed = false;
+    return join(ir, faulty, &changed, err);
+}
+
+static const nori__rewrite rewrites[] = {
+    {"patterns", nori__cpu_fuse_patterns, false},
+    {"join", join_own, false},
+    {"fuse", nori__cpu_fuse, false},
+    {NULL, NULL, false},
+};
+
+const nori_provider nori__reference_provider = {
+    .size = sizeof(nori_provider), .name = "reference", .description = "",
+};
+
+static const nori__builtin builtins[] = {
+    {&nori__cpu_provider, rewrites},
+    {&nori__reference_provider, NULL},
+};
+
+const nori__builtin *nori__builtin_find(const char *name)
+{
+    return strcmp(name, "cpu") == 0 ? &builtins[0] : strcmp(name, "reference") == 0 ? &builtins[1] : NULL;
+}
+
+const nori_provider *nori_provider_at(size_t index)
+{
+    return index < NORI__COUNT(builtins) ? builtins[index].provider : NULL;
 }
 
 /* ---- agreement ---- */
@@ -182,36 +235,78 @@ static nori_model *three(make *m, float factor)
     return load(m);
 }
 
+/* What `validate --levels` says of a model and providers: rows[0] is level 1, rows[1] is level 2. */
+static void judge_levels(const nori_model *model, const char *providers, nori_level_row rows[2])
+{
+    nori_session_options o;
+    nori_error err = {0};
+    nori_tensor *in = node_values(NORI_FLOAT, NODE_DIMS(3), (double[]){1, 2, -3});
+    nori_session_options_default(&o);
+    o.providers = providers;
+    rows[0] = rows[1] = (nori_level_row){.size = sizeof(rows[0])};
+    assert_int_equal(nori_validate_levels(model, &o, (const nori_tensor *const[]){in}, 1, NULL, rows, &err),
+                     NORI_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(rows[i].level, i + 1);
+        assert_string_equal(rows[i].output, "y");
+    }
+    nori_tensor_free(in);
+}
+
 static void levels(void **state)
 {
     (void)state;
     make m;
-    nori_error err = {0};
-    nori_session_options o;
-    nori_level_row rows[2] = {{.size = sizeof(rows[0])}, {.size = sizeof(rows[0])}};
+    nori_level_row rows[2];
     nori_model *model = three(&m, 2);
-    nori_tensor *in = node_values(NORI_FLOAT, NODE_DIMS(3), (double[]){1, 2, -3});
-    const nori_tensor *const inputs[] = {in};
-    faulty = false;
-    assert_int_equal(nori_validate_levels(model, NULL, inputs, 1, NULL, rows, &err), NORI_OK);
+    judge_levels(model, NULL, rows);
     assert_int_equal(rows[0].agreement.passes && rows[1].agreement.passes, 1);
     assert_string_equal(rows[0].culprit, "");
-    faulty = true;
-    assert_int_equal(nori_validate_levels(model, NULL, inputs, 1, NULL, rows, &err), NORI_OK);
-    faulty = false;
+    faulty = 0.1f; /* the constant of a standard fusion: both levels make it */
+    judge_levels(model, NULL, rows);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(rows[i].level, i + 1);
         assert_int_equal(rows[i].agreement.passes, 0);
-        assert_string_equal(rows[i].culprit, "wrong");
-        assert_string_equal(rows[i].output, "y");
-        assert_true(rows[i].agreement.max_abs == 8);
+        assert_string_equal(rows[i].culprit, "join");
+        assert_true(fabs(rows[i].agreement.max_abs - 0.4) < 1e-6); /* -4.4 for -4 */
     }
-    nori_session *s = NULL;
-    nori_session_options_default(&o);
-    o.passes = "fold,banana";
-    assert_int_equal(nori_session_create(model, &o, &s, &err), NORI_ERROR_ARGUMENT);
-    assert_non_null(strstr(err.message, "banana"));
-    nori_tensor_free(in);
+    n_passes = 1; /* of a fusion of the provider's own: level 2 alone, by cpu alone */
+    judge_levels(model, "reference,cpu", rows);
+    assert_string_equal(rows[0].culprit, "");
+    assert_int_equal(rows[0].agreement.passes, 1);
+    assert_int_equal(rows[1].agreement.passes, 0);
+    assert_string_equal(rows[1].culprit, "cpu/join");
+    judge_levels(model, "reference", rows);
+    assert_int_equal(rows[1].agreement.passes, 1);
+    faulty = 0;
+    n_passes = NORI__COUNT(passes);
+    nori_model_free(model);
+    make_end(&m);
+}
+
+static void names_of_rewrites(void **state)
+{
+    static const struct {
+        const char *providers, *passes, *unknown;
+    } cases[] = {
+        {"cpu", "fold,banana", "banana"},        {"cpu", "cpu/banana", "cpu/banana"},
+        {"reference", "cpu/fuse", "cpu/fuse"},   {"cpu", "fold,cpu/fuse,dead", NULL},
+        {"cpu", "", NULL},
+    };
+    (void)state;
+    make m;
+    nori_model *model = three(&m, 2);
+    for (size_t i = 0; i < NORI__COUNT(cases); i++) {
+        nori_session *s = NULL;
+        nori_error err = {0};
+        nori_session_options o;
+        nori_session_options_default(&o);
+        o.providers = cases[i].providers;
+        o.passes = cases[i].passes;
+        nori_status status = nori_session_create(model, &o, &s, &err);
+        assert_int_equal(status, cases[i].unknown ? NORI_ERROR_ARGUMENT : NORI_OK);
+        assert_true(!cases[i].unknown || strstr(err.message, cases[i].unknown));
+        nori_session_free(s);
+    }
     nori_model_free(model);
     make_end(&m);
 }
@@ -287,7 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_hand), cmocka_unit_test(by_type), cmocka_unit_test(spread),
         cmocka_unit_test(forms),
-        cmocka_unit_test(levels),
+        cmocka_unit_test(levels), cmocka_unit_test(names_of_rewrites),
         cmocka_unit_test(own_and_inherited), cmocka_unit_test(layers_of_half_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

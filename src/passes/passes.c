@@ -3,7 +3,7 @@
 
 #define MAX_ROUNDS 4
 
-static bool listed(const char *only, const char *name)
+bool nori__pass_listed(const char *only, const char *name)
 {
     size_t n = strlen(name);
     for (const char *p = only; p; p = strchr(p, ','), p = p ? p + 1 : NULL) {
@@ -17,7 +17,7 @@ static bool listed(const char *only, const char *name)
 static nori_status check_names(const char *only, nori_error *err)
 {
     for (const char *p = only && *only ? only : NULL; p; p = strchr(p, ','), p = p ? p + 1 : NULL) {
-        bool found = false;
+        bool found = memchr(p, '/', strcspn(p, ",")) != NULL; /* a provider's: its session looks */
         for (size_t i = 0; nori__pass_at(i); i++) {
             size_t n = strlen(nori__pass_at(i)->name);
             found = found || (strcspn(p, ",") == n && memcmp(p, nori__pass_at(i)->name, n) == 0);
@@ -39,7 +39,7 @@ static nori_status run(nori__ir *ir, int level, const char *only, nori__pass_che
         changed = false;
         for (size_t i = 0; nori__pass_at(i); i++) {
             const nori__pass *pass = nori__pass_at(i);
-            if (pass->level > level || !listed(only, pass->name)) {
+            if (pass->level > level || !nori__pass_listed(only, pass->name)) {
                 continue;
             }
             nori_status s = pass->run(ir, &changed, err);

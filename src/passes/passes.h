@@ -25,8 +25,11 @@ nori_status nori__passes_run_checked(nori__ir *ir, int level, nori__pass_check c
                                      nori_error *err);
 
 /* The same with only some passes: names, comma-separated; "": none, NULL: all. ARGUMENT when a name
- * is no pass's. */
+ * is no pass's; one with a '/' is a provider's (src/run/rewrites.c). */
 nori_status nori__passes_run_only(nori__ir *ir, int level, const char *only, nori_error *err);
+
+/* Whether a list has a name; NULL has all. */
+bool nori__pass_listed(const char *only, const char *name);
 
 nori_status nori__pass_branch(nori__ir *ir, bool *changed, nori_error *err);
 nori_status nori__pass_fold(nori__ir *ir, bool *changed, nori_error *err);

@@ -11,7 +11,7 @@ const nori_provider nori__reference_provider = {
 };
 
 static const nori__builtin builtins[] = {
-    {&nori__cpu_provider, nori__cpu_rewrite},
+    {&nori__cpu_provider, nori__cpu_rewrites},
     {&nori__reference_provider, NULL},
     {&nori__ort_provider, NULL},
 #ifdef NORI_WITH_XNNPACK

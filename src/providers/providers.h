@@ -4,16 +4,23 @@
 
 #include "ops/op.h"
 
-/* A built-in provider may also rewrite the compiled copy for itself (level 2). */
+/* What a built-in provider does to the compiled copy for itself (level 2). */
+typedef struct nori__rewrite {
+    const char *name;
+    nori_status (*run)(nori__ir *ir, nori_error *err);
+    bool infer; /* types must be inferred anew before it */
+} nori__rewrite;
+
 typedef struct nori__builtin {
     const nori_provider *provider;
-    nori_status (*rewrite)(nori__ir *ir, nori_error *err); /* may be NULL */
+    const nori__rewrite *rewrites; /* in order, ended by a name of NULL; may be NULL */
 } nori__builtin;
 
 const nori__builtin *nori__builtin_find(const char *name); /* NULL: none of that name */
 
 extern const nori_provider nori__reference_provider, nori__ort_provider, nori__xnnpack_provider;
 extern const nori_provider nori__nnapi_provider;
+extern const nori__rewrite nori__cpu_rewrites[];
 extern const nori_provider nori__opencl_provider; /* with NORI_WITH_OPENCL */
 extern const nori_provider nori__cuda_provider;   /* with NORI_WITH_CUDA */
 

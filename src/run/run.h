@@ -142,6 +142,9 @@ void nori__tell_progress(const nori_session_options *o, const char *phase, const
 nori_status nori__give_model(nori_session *s, const nori_session_options *o, bool *whole,
                              nori_error *err);
 
+/* What the providers do to the compiled copy for themselves (rewrites.c). */
+nori_status nori__rewrite_for_providers(nori_session *s, const nori_session_options *o,
+                                        nori_error *err);
 /* Splits the graph over the providers and compiles the parts given away (parts.c). */
 nori_status nori__give_parts(nori_session *s, const nori_session_options *o, nori_error *err);
 /* Notes who runs what, when all is planned (or, split only, decided); session_nodes.c. */

@@ -193,13 +193,7 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
     if (o->split_only) {
         return nori__note_nodes(s, err);
     }
-    for (size_t i = 0; o->level >= 2 && i < s->n_providers; i++) {
-        const nori__builtin *b = s->providers[i].builtin;
-        if (b && b->rewrite) {
-            NORI__TRY(b->rewrite(s->ir, err));
-            NORI__TRY(nori__infer_edited(s->ir, err));
-        }
-    }
+    NORI__TRY(nori__rewrite_for_providers(s, o, err));
     if (o->level > 0 && !o->passes) { /* what folding left for rewrites */
         bool changed = false;
         NORI__TRY(nori__pass_fold_rest(s->ir, &changed, err));

@@ -10,6 +10,7 @@ nori_sources(
     model.c
     model_text.c
     parts.c
+    rewrites.c
     save.c
     session.c
     session_info.c

@@ -74,6 +74,17 @@ class Prepared(case.Case):
         self.assertNotIn("miss", again.err)
         self.assertEqual(self.prepare("--quiet").err, "")
 
+    def test_the_first_run_is_told_apart(self):
+        """Warming up is no part of what a run takes: load, creation, first run and steady runs each."""
+        r = self.nori("bench", DIGITS, "--runs", "5", "--json", "--provider", FAKE + ":cost=1,first=1500,cpu")
+        got = r.json()
+        self.assertGreater(got["first_ms"], 1500)
+        self.assertLess(got["median_ms"], 750)
+        self.assertLess(got["create_ms"], 750)
+        r = self.nori("bench", DIGITS, "--runs", "2", "--provider", FAKE + ":cost=1,first=1500,cpu")
+        first = next(line for line in r.out.splitlines() if line.startswith("first run"))
+        self.assertRegex(first, r"1[.0-9]* s|1[56][0-9][0-9]")
+
     def test_no_folder(self):
         r = self.nori("run", DIGITS, "--cache", self.path("nothing"), code=2)
         self.assertIn(self.path("nothing"), r.err)

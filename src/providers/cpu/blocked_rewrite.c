@@ -144,14 +144,3 @@ nori_status nori__cpu_block(nori__ir *ir, nori_error *err)
     nori__release(ir->allocator, b.twin, (b.values + 1) * sizeof(*b.twin));
     return status;
 }
-
-nori_status nori__cpu_rewrite(nori__ir *ir, nori_error *err)
-{
-    NORI__TRY(nori__cpu_half_islands(ir, err));
-    NORI__TRY(nori__cpu_fuse_patterns(ir, err)); /* activations are seen as one */
-    NORI__TRY(nori__cpu_integers(ir, err));
-    NORI__TRY(nori__cpu_lastc(ir, err));
-    NORI__TRY(nori__cpu_fuse(ir, err));
-    NORI__TRY(nori__infer_edited(ir, err)); /* a joined node's output is its last one's */
-    return nori__cpu_block(ir, err);
-}

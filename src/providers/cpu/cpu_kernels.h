@@ -18,8 +18,7 @@ nori_status nori__cpu_half_islands(nori__ir *ir, nori_error *err);
 nori_status nori__cpu_integers(nori__ir *ir, nori_error *err);
 /* Moves convolutional networks onto channel blocks (blocked_rewrite.c). */
 nori_status nori__cpu_block(nori__ir *ir, nori_error *err);
-/* All of them, in order: what a session for this provider does with its copy. */
-nori_status nori__cpu_rewrite(nori__ir *ir, nori_error *err);
+/* cpu_rewrites.c has them all, in order: what a session for this provider does with its copy. */
 
 extern const nori_provider nori__cpu_provider;
 

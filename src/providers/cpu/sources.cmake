@@ -20,6 +20,7 @@ nori_sources(
     cpu_conv.c
     cpu_elementwise.c
     cpu_kernels.c
+    cpu_rewrites.c
     cpu_matmul.c
     cpu_pool.c
     cpu_qconv.c

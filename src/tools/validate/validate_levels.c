@@ -57,30 +57,83 @@ static bool judge(const levels *l, nori_tensor *const *got, nori_level_row *row)
     return passes;
 }
 
+/* The rewrites that a session was let make, by name. */
+typedef struct names {
+    char text[1024];
+    size_t used;
+} names;
+
+static bool add_name(names *n, const char *owner, const char *name)
+{
+    int more = snprintf(n->text + n->used, sizeof(n->text) - n->used, "%s%s%s%s", n->used ? "," : "",
+                        owner, owner[0] ? "/" : "", name);
+    n->used += more > 0 ? (size_t)more : 0;
+    return n->used < sizeof(n->text);
+}
+
+/* Tries with one rewrite more; whether it is to blame. */
+static nori_status blame(levels *l, int level, const char *list, const char *last,
+                         nori_level_row *row)
+{
+    nori_tensor **got = NULL;
+    nori_level_row scratch = {.size = sizeof(scratch)};
+    nori_status status = run_at(l, level, list, &got);
+    if (status == NORI_OK && !judge(l, got, &scratch)) {
+        snprintf(row->culprit, sizeof(row->culprit), "%s", last);
+    }
+    free_all(l, got);
+    return status;
+}
+
 /* Rewrites one after another, each with all before it: the first that fails is to blame. */
 static nori_status blame_pass(levels *l, nori_level_row *row)
 {
-    char names[1024] = "";
-    size_t used = 0;
-    for (size_t i = 0; nori__pass_at(i); i++) {
-        nori_tensor **got = NULL;
-        nori_level_row scratch = {.size = sizeof(scratch)};
-        int n = snprintf(names + used, sizeof(names) - used, "%s%s", i ? "," : "",
-                         nori__pass_at(i)->name);
-        used += n > 0 ? (size_t)n : 0;
-        if (used >= sizeof(names)) {
+    names n = {.used = 0};
+    for (size_t i = 0; nori__pass_at(i) && !row->culprit[0]; i++) {
+        if (!add_name(&n, "", nori__pass_at(i)->name)) {
             return NORI_OK;
         }
-        nori_status status = run_at(l, 1, names, &got);
-        bool passes = status == NORI_OK && judge(l, got, &scratch);
-        free_all(l, got);
-        NORI__TRY(status);
-        if (!passes) {
-            snprintf(row->culprit, sizeof(row->culprit), "%s", nori__pass_at(i)->name);
-            return NORI_OK;
-        }
+        NORI__TRY(blame(l, 1, n.text, nori__pass_at(i)->name, row));
     }
     return NORI_OK;
+}
+
+/* The same over what providers do for themselves, behind all that is standard. */
+static nori_status blame_own(levels *l, const nori__builtin *b, names *n, nori_level_row *row)
+{
+    for (const nori__rewrite *r = b ? b->rewrites : NULL; r && r->name && !row->culprit[0]; r++) {
+        size_t begin = n->used ? n->used + 1 : 0; /* of the name, behind a comma */
+        if (!add_name(n, b->provider->name, r->name)) {
+            return NORI_OK;
+        }
+        NORI__TRY(blame(l, 2, n->text, n->text + begin, row));
+    }
+    return NORI_OK;
+}
+
+static nori_status blame_provider(levels *l, const char *list, nori_level_row *row)
+{
+    names n = {.used = 0};
+    size_t bytes = strlen(list) + 1;
+    nori_status status = NORI_OK;
+    char *copy = nori__alloc(l->a, bytes), *rest = copy;
+    if (!copy) {
+        return nori__no_memory(l->err);
+    }
+    memcpy(copy, list, bytes);
+    for (size_t i = 0; nori__pass_at(i); i++) {
+        add_name(&n, "", nori__pass_at(i)->name);
+    }
+    for (char *entry; status == NORI_OK && (entry = nori__provider_next(&rest)) != NULL;) {
+        entry[strcspn(entry, ":")] = 0;
+        status = blame_own(l, nori__builtin_find(entry), &n, row);
+    }
+    nori__release(l->a, copy, bytes);
+    if (status == NORI_OK && !row->culprit[0]) {
+        snprintf(row->culprit, sizeof(row->culprit), "rewriting by %.*s", (int)strcspn(list, ",:"),
+                 list);
+    }
+    return status;
 }
 
 static nori_status judge_level(levels *l, int level, const char *earlier, nori_level_row *row)
@@ -98,12 +151,10 @@ static nori_status judge_level(levels *l, int level, const char *earlier, nori_l
     if (level == 1) {
         return blame_pass(l, row);
     }
-    if (earlier[0]) {
-        snprintf(row->culprit, sizeof(row->culprit), "%s", earlier);
-    } else {
-        snprintf(row->culprit, sizeof(row->culprit), "rewriting by %.*s", (int)strcspn(list, ",:"),
-                 list);
+    if (!earlier[0]) {
+        return blame_provider(l, list, row);
     }
+    snprintf(row->culprit, sizeof(row->culprit), "%s", earlier);
     return NORI_OK;
 }
 
