@@ -74,7 +74,7 @@ static void one_tile(const nori__kernels *k, size_t lines, size_t blocks, size_t
     uint8_t *bytes = malloc(terms * lines * line);
     int8_t *w = malloc(blocks * w_size), rest[RESTS * 4 * N];
     uint32_t at[RESTS][2];
-    nori__u8_block block[2];
+    nori__u8_block block[NORI__U8_BLOCKS_MAX];
     finish_data data;
     assert_true(bytes && w);
     for (size_t i = 0; i < terms * lines * line; i++) {
@@ -142,6 +142,8 @@ static void tiles(void **state)
                 for (size_t form = 0; form < 5; form++) {
                     one_tile(k, lines, blocks, 1, 1, form);
                     one_tile(k, lines, blocks, 3, 7, form);
+                    one_tile(k, lines, blocks, 2, 16, form); /* whole tile registers */
+                    one_tile(k, lines, blocks, 4, 43, form); /* and more than is laid side by side */
                 }
             }
         }

@@ -32,6 +32,13 @@ void nori__avx512_vector(nori__kernels *k);
 void nori__avx512_block(nori__kernels *k);
 void nori__avx512_product8(nori__kernels *k);
 void nori__avx512_unary(nori__kernels *k);
+/* u8_tile without tiles: up to twelve lines by two blocks. */
+void nori__avx512_u8_tile(size_t lines, size_t blocks, size_t terms, size_t quads,
+                          const int64_t *offset, const uint8_t *const *x, const nori__u8_block *w,
+                          void *y, size_t ldy, const nori__u8_finish *f);
+#ifdef __x86_64__
+void nori__amx_product8(nori__kernels *k);
+#endif
 #endif
 
 /* max(low, x) and min(high, x) with NaN kept. */

@@ -41,6 +41,11 @@ static void fill(nori__cpu_level level, nori__kernels *k)
         nori__avx512_vector(k);
         nori__avx512_block(k);
     }
+#ifdef __x86_64__
+    if (level >= NORI__CPU_AMX) {
+        nori__amx_product8(k);
+    }
+#endif
 #endif
 }
 

@@ -14,7 +14,8 @@
 #define NORI__MR_MAX 16
 #define NORI__NR_MAX 64
 #define NORI__BLOCK_MAX 16
-#define NORI__U8_LINES_MAX 12
+#define NORI__U8_LINES_MAX 32
+#define NORI__U8_BLOCKS_MAX 4
 /* Output channels a block of packed 8-bit weights. */
 #define NORI__U8_BLOCK 16
 
@@ -167,6 +168,9 @@ typedef struct nori__kernels {
      * y[i][c] = finish(start[c] + sum over terms, quads, 4 bytes of x * (w + rest)).
      * lines <= u8_lines, blocks <= u8_blocks; y has ldy elements a line. */
     size_t u8_lines, u8_blocks;
+    /* Not 0: where terms are multiples of 64 bytes, a tile is best two runs of so many lines at most,
+     * each of lines one distance apart. */
+    size_t u8_run;
     /* The sums of two neighbouring weights of one sign (0 and 1, 2 and 3 of a quad) must not exceed
      * 128, in w and in each rest: the level adds pairs of products in 16 bits, which saturate. */
     bool u8_pairs;

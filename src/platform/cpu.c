@@ -8,6 +8,7 @@
 
 #ifdef __linux__
 #include <sched.h>
+#include <sys/syscall.h>
 #endif
 #if defined(__linux__) && defined(__aarch64__)
 #include <sys/auxv.h>
@@ -92,7 +93,11 @@ static nori__cpu_level detect(void)
     if (avx512 && (seven.a > 0) && (cpuid(7, 1).a >> 5 & 1)) {
         add_feature("avx512bf16");
     }
-    return vnni ? NORI__CPU_AVX512 : avx2 ? NORI__CPU_AVX2 : NORI__CPU_BASE;
+    bool tiles = vnni && (state >> 17 & 3) == 3 && (seven.d >> 24 & 1) && (seven.d >> 25 & 1);
+    if (tiles) {
+        add_feature("amx-int8");
+    }
+    return tiles ? NORI__CPU_AMX : vnni ? NORI__CPU_AVX512 : avx2 ? NORI__CPU_AVX2 : NORI__CPU_BASE;
 }
 #else
 static nori__cpu_level detect(void)
@@ -120,6 +125,17 @@ static nori__cpu_level detect(void)
 }
 #endif
 
+/* The state of tiles is large, so Linux saves it only for processes that asked for it. */
+static bool tiles_granted(void)
+{
+#if defined(__linux__) && defined(__x86_64__) && defined(SYS_arch_prctl)
+    enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM: older headers lack the name */
+    return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
+
 static void detect_once(void)
 {
     cpu.level = detect();
@@ -129,6 +145,9 @@ static void detect_once(void)
             l < (int)cpu.level) {
             cpu.level = (nori__cpu_level)l;
         }
+    }
+    if (cpu.level == NORI__CPU_AMX && !tiles_granted()) {
+        cpu.level = NORI__CPU_AVX512;
     }
 }
 
@@ -140,7 +159,8 @@ nori__cpu_level nori__cpu_level_get(void)
 
 const char *nori__cpu_level_name(nori__cpu_level level)
 {
-    static const char *const names[NORI__CPU_LEVELS] = {"base", "avx2", "avx512"};
+    static const char *const names[NORI__CPU_LEVELS] = {"base", "avx2", "avx512",
+                                                         "amx"};
     return (unsigned)level < NORI__CPU_LEVELS ? names[level] : "?";
 }
 

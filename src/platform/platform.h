@@ -43,10 +43,12 @@ typedef enum nori__cpu_level {
     NORI__CPU_BASE,   /* what the compiler's target guarantees: SSE2, NEON ... */
     NORI__CPU_AVX2,   /* AVX2, FMA, F16C */
     NORI__CPU_AVX512, /* F, BW, DQ, VL and VNNI */
+    NORI__CPU_AMX,    /* and tiles of 8-bit products, where the system grants them */
     NORI__CPU_LEVELS
 } nori__cpu_level;
 /* The level in use: the best the CPU has, lowered by the environment variable NORI_CPU=base,
- * avx2 or avx512 (a level that is not there is ignored). Read once. */
+ * avx2, avx512 or amx (a level that is not there is ignored). Read once. Tiles are asked of the system
+ * for the whole process, and only if the level is not lowered. */
 nori__cpu_level nori__cpu_level_get(void);
 const char *nori__cpu_level_name(nori__cpu_level level);
 /* Model name and feature flags as text, for doctor. Static storage, computed once. */

@@ -1,39 +1,15 @@
 /* avx512_product8.c: lines of bytes by blocks of 16 channels of 8-bit weights with AVX-512 VNNI: four
  * products a lane in one instruction, nothing saturates. A tile is up to twelve lines by two blocks:
  * 24 vectors of sums. */
-#include "kernels/internal.h"
-
-#include <immintrin.h>
+#include "kernels/x86/avx512_put.h"
 
 #define LINES 12
-#define N NORI__U8_BLOCK
-#define ALWAYS static inline __attribute__((always_inline))
 
 ALWAYS __m512i four(const uint8_t *p)
 {
     int32_t v;
     memcpy(&v, p, sizeof(v));
     return _mm512_set1_epi32(v);
-}
-
-ALWAYS void put(__m512i s, size_t c, size_t line, void *y, size_t ldy, const nori__u8_finish *f)
-{
-    size_t n = f->channels - c, at = line * ldy + c;
-    __mmask16 m = n < N ? (__mmask16)((1u << n) - 1) : 0xffff;
-    if (f->form == NORI__U8_SUMS) {
-        _mm512_mask_storeu_epi32((int32_t *)y + at, m, s);
-        return;
-    }
-    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(s), _mm512_loadu_ps(f->scale + c));
-    if (f->form == NORI__U8_FLOATS) {
-        v = f->shift ? _mm512_add_ps(v, _mm512_loadu_ps(f->shift + c)) : v;
-        _mm512_mask_storeu_ps((float *)y + at, m, v);
-        return;
-    }
-    v = _mm512_max_ps(v, _mm512_set1_ps(f->low)); /* NaN: the lowest */
-    v = _mm512_min_ps(v, _mm512_set1_ps(f->high));
-    __m512i r = _mm512_add_epi32(_mm512_cvtps_epi32(v), _mm512_set1_epi32(f->zero));
-    _mm512_mask_cvtepi32_storeu_epi8((uint8_t *)y + at, m, r);
 }
 
 /* The rest of one block's weights. */
@@ -99,9 +75,9 @@ ALWAYS void tile(const size_t lines, const size_t blocks, size_t terms, size_t q
         tile(lines, 2, terms, quads, offset, x, w, y, ldy, f);                                     \
         break;
 
-static void u8_tile(size_t lines, size_t blocks, size_t terms, size_t quads, const int64_t *offset,
-                    const uint8_t *const *x, const nori__u8_block *w, void *y, size_t ldy,
-                    const nori__u8_finish *f)
+void nori__avx512_u8_tile(size_t lines, size_t blocks, size_t terms, size_t quads,
+                          const int64_t *offset, const uint8_t *const *x, const nori__u8_block *w,
+                          void *y, size_t ldy, const nori__u8_finish *f)
 {
     switch (2 * lines + blocks - 1) {
         TILE(1)
@@ -265,7 +241,7 @@ void nori__avx512_product8(nori__kernels *k)
     k->u8_lines = LINES;
     k->u8_blocks = 2;
     k->u8_pairs = false;
-    k->u8_tile = u8_tile;
+    k->u8_tile = nori__avx512_u8_tile;
     k->u8_deep = DEEP;
     k->u8_deep_order = order;
     k->u8_depthwise = u8_depthwise;

@@ -137,6 +137,6 @@ static const nori_kernel *kernel_for(void *self, const nori_node *node)
 const nori_provider nori__cpu_provider = {
     .size = sizeof(nori_provider),
     .name = "cpu",
-    .description = "kernels for this CPU: SSE2, AVX2 or AVX-512 by what it has; packed weights",
+    .description = "kernels for this CPU: SSE2, AVX2, AVX-512 or AMX by what it has; packed weights",
     .kernel = kernel_for,
 };

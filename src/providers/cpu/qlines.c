@@ -6,12 +6,16 @@
 #define SPAN 384
 /* Products that are worth another thread. */
 #define WORTH (256.0 * 1024)
+/* Quads of terms, and least width of rows, that make pieces of rows worth it (u8_run). */
+#define FULL 16
+#define NARROW 7
 
 typedef struct qlines_job {
     const nori__qlines *q;
     const nori__kernels *kern;
     size_t lines, span, spans; /* of an image; lines a unit */
     size_t share, shares;      /* blocks a unit */
+    bool in_rows;              /* tiles are of pieces of rows */
 } qlines_job;
 
 static void addresses(const nori__qlines *q, const uint8_t *x, size_t line, size_t n,
@@ -24,6 +28,25 @@ static void addresses(const nori__qlines *q, const uint8_t *x, size_t line, size
             out[i] = p + w * q->step[2];
         }
     }
+}
+
+/* Lines from one on that are neighbours in a row, a row being cut into equal pieces. */
+static size_t piece(const qlines_job *job, size_t line, size_t left)
+{
+    size_t row = job->q->size[2], run = job->kern->u8_run;
+    size_t pieces = (row + run - 1) / run, most = (row + pieces - 1) / pieces;
+    size_t in = line % row, n = most - in % most < row - in ? most - in % most : row - in;
+    return n < left ? n : left;
+}
+
+/* How many lines a tile has that begins at line, tiles of equal size being so many. */
+static size_t tile_lines(const qlines_job *job, size_t line, size_t left, size_t tiles)
+{
+    if (!job->in_rows) {
+        return (left + tiles - 1) / tiles;
+    }
+    size_t n = piece(job, line, left);
+    return n + (n < left ? piece(job, line + n, left - n) : 0);
 }
 
 static void *element(const nori__qlines *q, size_t at)
@@ -57,9 +80,9 @@ static void qlines_units(void *user, int64_t begin, int64_t end, int thread)
             f.scale = f.scale ? f.scale + from : NULL;
             f.shift = f.shift ? f.shift + from : NULL;
             f.channels = channels < nb * NORI__U8_BLOCK ? channels : nb * NORI__U8_BLOCK;
-            for (size_t t = 0; t < tiles; t++) {
-                size_t i0 = n * t / tiles, i1 = n * (t + 1) / tiles;
-                job->kern->u8_tile(i1 - i0, nb, w->terms, w->quads, q->offset, x + i0,
+            for (size_t i0 = 0, left = tiles, m; i0 < n; i0 += m, left -= left > 1) {
+                m = tile_lines(job, line + i0, n - i0, left);
+                job->kern->u8_tile(m, nb, w->terms, w->quads, q->offset, x + i0,
                                    w->block + group * w->blocks + b,
                                    element(q, image * q->y_image + (line + i0) * q->ldy +
                                                   group * w->made + c),
@@ -96,6 +119,7 @@ void nori__qlines_run(nori_call *call, const nori__qlines *q)
     size_t pairs = (w->blocks + job.kern->u8_blocks - 1) / job.kern->u8_blocks;
     job.shares = (wanted + job.spans * together - 1) / (job.spans * together);
     job.shares = job.shares < pairs ? job.shares : pairs;
+    job.in_rows = job.kern->u8_run > 0 && w->quads % FULL == 0 && q->size[2] >= NARROW;
     job.share = (pairs + job.shares - 1) / job.shares * job.kern->u8_blocks;
     job.shares = (w->blocks + job.share - 1) / job.share;
     nori__parallel_for(call->pool, threads, (int64_t)(together * job.spans * job.shares), 1,
