@@ -136,6 +136,17 @@ class Hostile(ServeCase):
         answer = s.raw(GOOD * 3 + b"GET /v2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         self.assertEqual(answer.count(b"HTTP/1.1 200"), 4)
 
+    def test_one_answer_ends_a_connection(self):
+        """Callers that stay until the server hangs up get their answer and nothing behind it."""
+        s = self.serve(DIGITS)
+        for data in (b"GET /v2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", b"GET /v2 HTTP/1.0\r\n\r\n",
+                     b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\nGET /v2 HTTP/1.1\r\nHost: x\r\n"
+                     b"Connection: Close\r\n\r\n"):
+            answer = s.raw(data)
+            self.assertEqual(answer.count(b"HTTP/1."), data.count(b"HTTP/1."), answer)
+            self.assertTrue(answer.endswith(b"}\n"), answer)
+        self.assertIn('nori_http_responses_total{code="4xx"} 0\n', s.get("/metrics").body.decode())
+
     def test_token(self):
         token = self.file("token", "s3cret-token\nsecond line\n")
         s = self.serve(DIGITS, "--token-file", token)

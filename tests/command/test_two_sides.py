@@ -169,8 +169,9 @@ class Settings(unittest.TestCase):
         row["kb"] = row["rows"] * 128 * 4 // 1024
         cloud = (2 * 8.192 * row["kb"] / row["mbit"] + 2 * row["one_way"] + row["service"] *
                  (1 + row["load"] / 3) + 0.5)
-        row["layers"] = max(1, round(ratio * cloud / layer_ms[row["rows"]]))
-        row["calls"] = max(9, min(21, round(1000 / max(cloud, ratio * cloud))))
+        edge = min(ratio * cloud, 300)  # milliseconds: more only takes long
+        row["layers"] = max(1, round(edge / layer_ms[row["rows"]]))
+        row["calls"] = max(9, min(21, round(1000 / max(cloud, edge))))
         return row
 
     @staticmethod

@@ -52,7 +52,7 @@ static bool deserves_answer(nori_server *s, const serve_client *c)
     ssize_t n = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     bool there = n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
     double age = (double)(nori__serve_now() - c->since) / 1e9;
-    return there && c->doing == SERVE_IDLE && !c->cut && !atomic_load(&s->stopping) &&
+    return there && c->doing == SERVE_IDLE && !c->cut && !c->last && !atomic_load(&s->stopping) &&
            age < s->options.receive_timeout && age < s->options.idle_timeout;
 }
 
@@ -104,6 +104,15 @@ void nori__serve_doing(nori_server *s, serve_client *c, serve_doing doing)
     }
 }
 
+void nori__serve_last(nori_server *s, serve_client *c)
+{
+    if (c) {
+        pthread_mutex_lock(&s->clients_lock);
+        c->last = true;
+        pthread_mutex_unlock(&s->clients_lock);
+    }
+}
+
 void nori__serve_cut(nori_server *s, serve_client *c, int code, const char *text)
 {
     if (c) {
@@ -149,13 +158,10 @@ bool nori__serve_idle(nori_server *s)
 
 static void expire_jobs(nori_server *s, uint64_t now, uint64_t *next)
 {
-    size_t n = 0;
-    serve_model **all = nori__serve_all(s, &n);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t at = nori__serve_expire(all[i], now);
+    for (serve_model *m = NULL; (m = nori__serve_next(s, m)) != NULL;) {
+        uint64_t at = nori__serve_expire(m, now);
         *next = at < *next ? at : *next;
     }
-    nori__serve_all_free(all, n);
 }
 
 static void *watch(void *user)

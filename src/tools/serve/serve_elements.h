@@ -23,4 +23,7 @@ nori_status nori__serve_bytes(serve_elements *e, nori_tensor **tensor);
 /* From JSON: one list, or lists in lists by the shape. */
 nori_status nori__serve_data(serve_elements *e, const json_t *data, nori_tensor **tensor);
 
+/* A body as JSON; NULL: error filled (ARGUMENT: it is none, MEMORY). flags: of json_loadb. */
+json_t *nori__serve_json(const void *body, size_t size, size_t flags, nori_error *err);
+
 #endif

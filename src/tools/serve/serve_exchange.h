@@ -21,7 +21,9 @@ struct serve_client {
     uint64_t since; /* ns */
     bool cut;       /* off: it was told that it is too slow */
     bool asked;     /* it began a request, now or before */
+    bool last;      /* the connection ends behind the answer that it was given last */
 };
+void nori__serve_last(nori_server *s, serve_client *c);
 void nori__serve_doing(nori_server *s, serve_client *c, serve_doing doing);
 /* Says no on the socket itself, and hangs up: while a body comes in the library cannot answer. */
 void nori__serve_cut(nori_server *s, serve_client *c, int code, const char *text);
@@ -65,6 +67,7 @@ typedef struct serve_exchange {
     bool routed;      /* the first line and the headers were looked at */
     bool get;         /* GET or HEAD */
     bool cut_path;    /* it holds a zero byte */
+    bool last;        /* the caller wants no more than this answer, or will not get more */
     char *body, *data; /* allocated; where it begins */
     char no_body[1];
     size_t size, room, charged;

@@ -187,59 +187,91 @@ static bool json_fits(serve_exchange *x)
 
 /* ---- answers ---- */
 
-static void add_number(struct MHD_Response *r, const char *name, uint64_t value)
+static bool add_text(struct MHD_Response *r, const char *name, const char *value)
+{
+    return MHD_add_response_header(r, name, value) == MHD_YES;
+}
+
+static bool add_number(struct MHD_Response *r, const char *name, uint64_t value)
 {
     char text[32];
     snprintf(text, sizeof(text), "%" PRIu64, value);
-    MHD_add_response_header(r, name, text);
+    return add_text(r, name, text);
 }
 
-static void add_headers(serve_exchange *x, struct MHD_Response *r)
+/* false: out of memory; an answer without one of its headers may mean something else. */
+static bool add_headers(serve_exchange *x, struct MHD_Response *r)
 {
     char text[160];
-    MHD_add_response_header(r, "Content-Type", x->type);
-    MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    bool ok = add_text(r, "Content-Type", x->type) && add_text(r, "X-Content-Type-Options", "nosniff");
     if (x->reply_json) {
-        add_number(r, "Inference-Header-Content-Length", x->reply_json);
+        ok = ok && add_number(r, "Inference-Header-Content-Length", x->reply_json);
     }
     if (x->retry_after) {
-        add_number(r, "Retry-After", (uint64_t)x->retry_after);
+        ok = ok && add_number(r, "Retry-After", (uint64_t)x->retry_after);
     }
     if (x->code == 405) {
-        MHD_add_response_header(r, "Allow", nori__serve_allowed(x->route.call));
+        ok = ok && add_text(r, "Allow", nori__serve_allowed(x->route.call));
     }
     if (x->code == 401) {
-        MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
+        ok = ok && add_text(r, "WWW-Authenticate", "Bearer");
     }
     if (x->timed) {
         snprintf(text, sizeof(text), "queue;dur=%.3f, compute;dur=%.3f", (double)x->queue_ns / 1e6,
                  (double)x->infer_ns / 1e6);
-        MHD_add_response_header(r, "Server-Timing", text);
+        ok = ok && add_text(r, "Server-Timing", text);
     }
     if (x->page) {
-        MHD_add_response_header(r, "Content-Security-Policy", "default-src 'none'; script-src 'self'; "
-                                "style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
-                                "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
-        MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
+        ok = ok && add_text(r, "Content-Security-Policy",
+                            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+                            "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; "
+                            "frame-ancestors 'none'");
+        ok = ok && add_text(r, "Referrer-Policy", "no-referrer");
     }
-    MHD_add_response_header(r, "Cache-Control", x->page ? "no-cache" : "no-store");
+    ok = ok && add_text(r, "Cache-Control", x->page ? "no-cache" : "no-store");
     if (atomic_load(&x->server->stopping) > 1) {
-        MHD_add_response_header(r, "Connection", "close");
+        ok = ok && add_text(r, "Connection", "close");
     }
+    return ok;
+}
+
+struct MHD_Response *nori__serve_no_memory(void)
+{
+    static const char text[] = "{\"error\":\"out of memory\"}\n";
+    struct MHD_Response *r =
+        MHD_create_response_from_buffer(sizeof(text) - 1, (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT);
+    if (r && (MHD_add_response_header(r, "Content-Type", "application/json") != MHD_YES ||
+              MHD_add_response_header(r, "Retry-After", "1") != MHD_YES)) {
+        MHD_destroy_response(r);
+        r = NULL;
+    }
+    return r;
+}
+
+static serve_client *client_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+static enum MHD_Result send_no_memory(nori_server *s, struct MHD_Connection *connection)
+{
+    atomic_fetch_add(&s->http[5], 1);
+    nori__serve_last(s, client_of(connection)); /* a body that is still to come is not waited for */
+    return MHD_queue_response(connection, 503, s->no_memory);
 }
 
 static enum MHD_Result send_answer(serve_exchange *x)
 {
     struct MHD_Response *r;
+    if (x->reply.failed && !x->fixed) {
+        nori__serve_doing(x->server, x->client, SERVE_SENDING);
+        return send_no_memory(x->server, x->connection);
+    }
     if (x->fixed) {
         /* Static bytes: the library does not write into what is persistent. */
         r = MHD_create_response_from_buffer(x->fixed_size, (void *)(uintptr_t)x->fixed,
-                                            MHD_RESPMEM_PERSISTENT);
-    } else if (x->reply.failed) {
-        static const char none[] = "{\"error\":\"out of memory\"}\n";
-        x->code = 503;
-        x->type = "application/json";
-        r = MHD_create_response_from_buffer(sizeof(none) - 1, (void *)(uintptr_t)none,
                                             MHD_RESPMEM_PERSISTENT);
     } else {
         r = MHD_create_response_from_buffer(x->reply.size, x->reply.data ? x->reply.data : x->no_body,
@@ -247,12 +279,18 @@ static enum MHD_Result send_answer(serve_exchange *x)
                                                           : MHD_RESPMEM_PERSISTENT);
         x->reply.data = r && x->reply.data ? NULL : x->reply.data;
     }
-    if (!r) {
-        return MHD_NO;
+    if (!r || !add_headers(x, r)) {
+        if (r) {
+            MHD_destroy_response(r);
+        }
+        nori__serve_doing(x->server, x->client, SERVE_SENDING);
+        return send_no_memory(x->server, x->connection);
     }
-    add_headers(x, r);
     int class = x->code / 100;
     atomic_fetch_add(&x->server->http[class > 1 && class < 6 ? class : 5], 1);
+    if (x->last || atomic_load(&x->server->stopping) > 1) {
+        nori__serve_last(x->server, x->client);
+    }
     nori__serve_doing(x->server, x->client, SERVE_SENDING);
     enum MHD_Result result = MHD_queue_response(x->connection, (unsigned)x->code, r);
     MHD_destroy_response(r);
@@ -291,16 +329,17 @@ enum MHD_Result nori__serve_handle(void *user, struct MHD_Connection *connection
 {
     serve_exchange *x = *context;
     bool early = false;
-    (void)user;
-    (void)version;
-    if (!x || !x->client) {
-        return MHD_NO; /* out of memory when it came in */
+    if (!x || !x->client) { /* out of memory when it came in */
+        return send_no_memory(user, connection);
     }
     x->connection = connection;
     if (!x->routed) {
         x->routed = true;
         look(x, url, method, &early);
         bool has_body = header(x, "Content-Length") || header(x, "Transfer-Encoding");
+        const char *after = header(x, "Connection");
+        x->last = strcmp(version, "HTTP/1.1") != 0 || (early && has_body) ||
+                  (after && strcasestr(after, "close") != NULL);
         return early && has_body && x->code != 0 ? send_answer(x) : MHD_YES;
     }
     if (*size > 0) {
@@ -324,12 +363,10 @@ void *nori__serve_on_uri(void *user, const char *uri, struct MHD_Connection *con
 {
     nori_server *s = user;
     serve_exchange *x = calloc(1, sizeof(*x));
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     if (x) {
         x->cut_path = strstr(uri, "%00") != NULL; /* unescaped, it would end there */
         x->server = s;
-        x->client = info ? info->socket_context : NULL;
+        x->client = client_of(connection);
         x->type = "application/json";
         atomic_fetch_add(&s->exchanges, 1);
         nori__serve_doing(s, x->client, SERVE_RECEIVING);

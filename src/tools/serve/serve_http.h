@@ -4,6 +4,8 @@
 
 #include "serve_exchange.h"
 
+/* An answer made beforehand: 503, for when there is no memory to make one. NULL: not even now. */
+struct MHD_Response *nori__serve_no_memory(void);
 /* When the first line of a request was read: the request's exchange. */
 void *nori__serve_on_uri(void *user, const char *uri, struct MHD_Connection *connection);
 /* When its headers were, with every piece of its body, at its end, and when it was woken. */

@@ -6,19 +6,16 @@
 
 void nori__serve_metadata(serve_model *m, serve_text *t)
 {
-    size_t n = 0;
     bool first = true;
-    serve_model **all = nori__serve_all(m->server, &n);
     nori__serve_print(t, "{\"name\":");
     nori__serve_quote(t, m->name);
     nori__serve_print(t, ",\"versions\":[");
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(all[i]->name, m->name) == 0) {
-            nori__serve_print(t, "%s\"%s\"", first ? "" : ",", all[i]->version);
+    for (serve_model *o = NULL; (o = nori__serve_next(m->server, o)) != NULL;) {
+        if (strcmp(o->name, m->name) == 0) {
+            nori__serve_print(t, "%s\"%s\"", first ? "" : ",", o->version);
             first = false;
         }
     }
-    nori__serve_all_free(all, n);
     nori__serve_print(t, "],\"platform\":\"onnx_nori\",\"inputs\":[");
     nori__serve_describe(t, m->signature.inputs, m->signature.input_count);
     nori__serve_print(t, "],\"outputs\":[");
@@ -89,30 +86,26 @@ static void index_entry(serve_text *t, bool *first, const char *name, const char
 
 void nori__serve_index(nori_server *s, bool ready_only, serve_text *t)
 {
-    size_t n = 0;
     bool first = true;
     nori_error err = {0};
     serve_files files = {NULL, 0, 0};
-    serve_model **all = nori__serve_all(s, &n);
-    nori__serve_scan(s, NULL, &files, &err); /* a folder that is gone has no more models */
+    /* A folder that is gone has no more models; one that memory does not suffice to look at may have. */
+    t->failed = t->failed || nori__serve_scan(s, NULL, &files, &err) == NORI_ERROR_MEMORY;
     nori__serve_print(t, "[");
-    for (size_t i = 0; i < n; i++) {
-        char reason[sizeof(all[i]->reason)];
-        pthread_mutex_lock(&all[i]->lock);
-        serve_state state = all[i]->state;
-        const char *text = state == SERVE_LOADING ? all[i]->phase : all[i]->reason;
+    for (serve_model *m = NULL; (m = nori__serve_next(s, m)) != NULL;) {
+        char reason[sizeof(m->reason)];
+        pthread_mutex_lock(&m->lock);
+        serve_state state = m->state;
+        const char *text = state == SERVE_LOADING ? m->phase : m->reason;
         memcpy(reason, text, strlen(text) + 1);
-        pthread_mutex_unlock(&all[i]->lock);
+        pthread_mutex_unlock(&m->lock);
         if (!ready_only || state == SERVE_READY) {
-            index_entry(t, &first, all[i]->name, all[i]->version, state_word(state), reason);
+            index_entry(t, &first, m->name, m->version, state_word(state), reason);
         }
     }
     for (size_t i = 0; i < files.count && !ready_only; i++) {
-        bool there = false;
-        for (size_t k = 0; k < n && !there; k++) {
-            there = strcmp(all[k]->name, files.items[i].name) == 0 &&
-                    strcmp(all[k]->version, files.items[i].version) == 0;
-        }
+        serve_model *there = nori__serve_find(s, files.items[i].name, files.items[i].version);
+        nori__serve_model_free(there);
         if (!there) {
             index_entry(t, &first, files.items[i].name, files.items[i].version, "UNAVAILABLE",
                         "not loaded");
@@ -120,16 +113,13 @@ void nori__serve_index(nori_server *s, bool ready_only, serve_text *t)
     }
     nori__serve_print(t, "]\n");
     nori__serve_files_free(&files);
-    nori__serve_all_free(all, n);
 }
 
 /* ---- readiness ---- */
 
 void nori__serve_readiness(nori_server *s, serve_text *t)
 {
-    size_t n = 0;
     bool first = true;
-    serve_model **all = nori__serve_all(s, &n);
     nori__serve_print(t, "{\"ready\":%s", nori_serve_ready(s) ? "true" : "false");
     if (atomic_load(&s->stopping)) {
         nori__serve_print(t, ",\"reason\":\"the server is ending\"");
@@ -142,18 +132,17 @@ void nori__serve_readiness(nori_server *s, serve_text *t)
         pthread_mutex_unlock(&s->lock);
     }
     nori__serve_print(t, ",\"preparing\":[");
-    for (size_t i = 0; i < n; i++) {
-        pthread_mutex_lock(&all[i]->lock);
-        if (all[i]->state == SERVE_LOADING) {
+    for (serve_model *m = NULL; (m = nori__serve_next(s, m)) != NULL;) {
+        pthread_mutex_lock(&m->lock);
+        if (m->state == SERVE_LOADING) {
             nori__serve_print(t, "%s{\"name\":", first ? "" : ",");
-            nori__serve_quote(t, all[i]->name);
-            nori__serve_print(t, ",\"version\":\"%s\",\"phase\":", all[i]->version);
-            nori__serve_quote(t, all[i]->phase);
+            nori__serve_quote(t, m->name);
+            nori__serve_print(t, ",\"version\":\"%s\",\"phase\":", m->version);
+            nori__serve_quote(t, m->phase);
             nori__serve_print(t, "}");
             first = false;
         }
-        pthread_mutex_unlock(&all[i]->lock);
+        pthread_mutex_unlock(&m->lock);
     }
     nori__serve_print(t, "]}\n");
-    nori__serve_all_free(all, n);
 }

@@ -77,6 +77,7 @@ struct serve_model {
     nori_server *server;
     char *name, *version, *path;
     int64_t number;      /* of the version */
+    uint64_t serial;     /* rises with each model of the list */
     serve_stamp stamp;
     atomic_int refs;
     /* Made by the loader, then constant: */
@@ -153,6 +154,7 @@ struct nori_server {
     char url[160];
     int port;
     void *daemon;               /* struct MHD_Daemon */
+    void *no_memory;            /* struct MHD_Response: the answer that takes no memory to make */
     int listening;              /* socket, after the daemon let go of it; -1 */
     atomic_int starting;        /* 1 until all was tried to be loaded */
     atomic_int start_failed;    /* 1: something of it could not be */
@@ -164,6 +166,7 @@ struct nori_server {
     pthread_mutex_t lock;
     pthread_cond_t changed;     /* something below, or a worker ended */
     serve_model *list;          /* under the lock, as all that follows */
+    uint64_t linked;            /* models that were in the list so far */
     nori_error start_error;
     serve_task *first_task, *last_task, *now_task; /* now: being done */
     uint64_t watch_at;          /* when the watcher wakes, ns */
@@ -180,9 +183,9 @@ struct nori_server {
 void nori__serve_tell(nori_server *s, const char *what, const char *model, const char *version,
                       size_t done, size_t total, const char *format, ...) SERVE_PRINTF(7, 8);
 
-/* All models of the list, each with a reference; NULL: none, or out of memory. */
-serve_model **nori__serve_all(nori_server *s, size_t *count);
-void nori__serve_all_free(serve_model **all, size_t count);
+/* The models of the list one by one, the newest first, each with a reference that the next call gives
+ * back: begin with NULL. Takes no memory, and the list may change meanwhile. */
+serve_model *nori__serve_next(nori_server *s, serve_model *after);
 /* A model by name and version (NULL: the newest ready one, else the newest), with a reference; NULL:
  * none. */
 serve_model *nori__serve_find(nori_server *s, const char *name, const char *version);

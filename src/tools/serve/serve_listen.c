@@ -133,7 +133,8 @@ nori_status nori__serve_listen(nori_server *s, nori_error *err)
     if (o->certificate && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES) {
         return nori__serve_fail(err, NORI_ERROR_UNAVAILABLE, "this libmicrohttpd was built without TLS");
     }
-    nori_status status = open_socket(s, &a, size, &fd, err);
+    s->no_memory = nori__serve_no_memory();
+    nori_status status = s->no_memory ? open_socket(s, &a, size, &fd, err) : nori__serve_oom(err);
     if (status == NORI_OK) {
         status = start_daemon(s, fd, a.any.sa_family, err);
     }
@@ -169,8 +170,14 @@ void nori__serve_quiesce(nori_server *s)
 
 void nori__serve_hang_up(nori_server *s)
 {
-    MHD_stop_daemon(s->daemon);
-    s->daemon = NULL;
+    if (s->daemon) {
+        MHD_stop_daemon(s->daemon);
+        s->daemon = NULL;
+    }
+    if (s->no_memory) {
+        MHD_destroy_response(s->no_memory);
+        s->no_memory = NULL;
+    }
     if (s->listening >= 0) {
         close(s->listening);
         s->listening = -1;

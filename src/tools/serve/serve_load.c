@@ -10,6 +10,7 @@ static void link_model(nori_server *s, serve_model *m)
 {
     pthread_mutex_lock(&s->lock);
     atomic_fetch_add(&m->refs, 1);
+    m->serial = ++s->linked;
     m->next = s->list;
     s->list = m;
     pthread_mutex_unlock(&s->lock);
@@ -64,19 +65,16 @@ static nori_status load_file(nori_server *s, const serve_file *f, nori_error *er
 /* Versions of a model that are loaded but not among the wanted ones go. */
 static void retire_others(nori_server *s, const char *name, const serve_file *wanted, size_t count)
 {
-    size_t n = 0;
-    serve_model **all = nori__serve_all(s, &n);
-    for (size_t i = 0; i < n; i++) {
-        bool keep = strcmp(all[i]->name, name) != 0;
+    for (serve_model *m = NULL; (m = nori__serve_next(s, m)) != NULL;) {
+        bool keep = strcmp(m->name, name) != 0;
         for (size_t k = 0; k < count && !keep; k++) {
-            keep = strcmp(all[i]->version, wanted[k].version) == 0;
+            keep = strcmp(m->version, wanted[k].version) == 0;
         }
         if (!keep) {
-            retire(s, all[i]);
-            nori__serve_tell(s, "unloaded", all[i]->name, all[i]->version, 0, 0, "%s", "");
+            retire(s, m);
+            nori__serve_tell(s, "unloaded", m->name, m->version, 0, 0, "%s", "");
         }
     }
-    nori__serve_all_free(all, n);
 }
 
 /* The newest versions of the model at files[0]; *used: how many entries are its. */
@@ -284,16 +282,14 @@ void nori__serve_loader_end(nori_server *s)
 
 nori_status nori__serve_unload(nori_server *s, const char *name, nori_error *err)
 {
-    size_t n = 0, gone = 0;
-    serve_model **all = nori__serve_all(s, &n);
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(all[i]->name, name) == 0) {
-            retire(s, all[i]);
-            nori__serve_tell(s, "unloaded", name, all[i]->version, 0, 0, "%s", "");
+    size_t gone = 0;
+    for (serve_model *m = NULL; (m = nori__serve_next(s, m)) != NULL;) {
+        if (strcmp(m->name, name) == 0) {
+            retire(s, m);
+            nori__serve_tell(s, "unloaded", name, m->version, 0, 0, "%s", "");
             gone++;
         }
     }
-    nori__serve_all_free(all, n);
     return gone > 0 ? NORI_OK
                     : nori__serve_fail(err, NORI_ERROR_ARGUMENT, "no model \"%.200s\" is loaded", name);
 }

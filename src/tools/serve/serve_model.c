@@ -73,30 +73,19 @@ void nori__serve_model_free(serve_model *m)
     pthread_mutex_unlock(&s->lock);
 }
 
-serve_model **nori__serve_all(nori_server *s, size_t *count)
+serve_model *nori__serve_next(nori_server *s, serve_model *after)
 {
-    size_t n = 0;
     pthread_mutex_lock(&s->lock);
-    for (serve_model *m = s->list; m; m = m->next) {
-        n++;
+    serve_model *m = s->list;
+    while (m && after && m->serial >= after->serial) {
+        m = m->next;
     }
-    serve_model **all = n > 0 ? malloc(n * sizeof(*all)) : NULL;
-    n = 0;
-    for (serve_model *m = all ? s->list : NULL; m; m = m->next) {
+    if (m) {
         atomic_fetch_add(&m->refs, 1);
-        all[n++] = m;
     }
     pthread_mutex_unlock(&s->lock);
-    *count = n;
-    return all;
-}
-
-void nori__serve_all_free(serve_model **all, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        nori__serve_model_free(all[i]);
-    }
-    free(all);
+    nori__serve_model_free(after);
+    return m;
 }
 
 serve_model *nori__serve_find(nori_server *s, const char *name, const char *version)

@@ -20,7 +20,7 @@ typedef struct reader {
 
 void nori__serve_request_free(serve_request *r)
 {
-    for (size_t i = 0; i < r->input_count; i++) {
+    for (size_t i = 0; r->inputs && i < r->input_count; i++) {
         nori_tensor_free(r->inputs[i]);
     }
     free(r->inputs);
@@ -400,7 +400,6 @@ nori_status nori__serve_parse(const serve_signature *signature, void *body, size
 {
     nori_error unwanted = {0};
     reader r = {.signature = signature, .request = request, .err = err ? err : &unwanted};
-    json_error_t where;
     memset(request, 0, sizeof(*request));
     r.no_length = json_size == SERVE_ALL_JSON;
     json_size = r.no_length ? size : json_size;
@@ -418,17 +417,8 @@ nori_status nori__serve_parse(const serve_signature *signature, void *body, size
     if (status == NORI_OK && json_size == 0 && !r.no_length) {
         status = read_raw(&r);
     } else if (status == NORI_OK) {
-        json_t *root = json_loadb(size > 0 ? body : "", json_size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL,
-                                  &where);
-        if (!root) {
-            status = json_error_code(&where) == json_error_out_of_memory
-                         ? nori__serve_oom(r.err)
-                         : nori__serve_fail(r.err, NORI_ERROR_ARGUMENT,
-                                            "the request is not JSON: byte %d, line %d: %s",
-                                            where.position, where.line, where.text);
-        } else {
-            status = read_root(&r, root);
-        }
+        json_t *root = nori__serve_json(body, json_size, JSON_ALLOW_NUL, r.err);
+        status = root ? read_root(&r, root) : r.err->status;
         json_decref(root);
     }
     if (status != NORI_OK) {

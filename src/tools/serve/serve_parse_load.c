@@ -1,20 +1,16 @@
 /* serve_parse_load.c: the small bodies of repository calls. */
-#include <jansson.h>
-
-#include "serve_protocol.h"
+#include "serve_elements.h"
 
 /* The object of a body; NULL for an empty one, and on error. */
 static nori_status read(const void *body, size_t size, json_t **root, nori_error *err)
 {
-    json_error_t where;
     *root = NULL;
     if (size == 0) {
         return NORI_OK;
     }
-    *root = json_loadb(body, size, JSON_REJECT_DUPLICATES, &where);
+    *root = nori__serve_json(body, size, 0, err);
     if (!*root) {
-        return nori__serve_fail(err, NORI_ERROR_ARGUMENT, "the request is not JSON: byte %d, line %d: %s",
-                                where.position, where.line, where.text);
+        return err->status;
     }
     if (!json_is_object(*root)) {
         json_decref(*root);

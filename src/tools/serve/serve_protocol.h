@@ -88,6 +88,10 @@ nori_status nori__serve_parse(const serve_signature *signature, void *body, size
                               size_t json_size, serve_request *request, nori_error *err);
 void nori__serve_request_free(serve_request *request);
 
+/* Between these it can be told whether a body was no JSON or memory ran out. They may be nested. */
+void nori__serve_json_watch(void);
+void nori__serve_json_unwatch(void);
+
 /* The bodies of repository calls, which may be empty: {"ready": true}, and that of load, whose
  * parameters would change what is loaded and are refused. */
 nori_status nori__serve_parse_index(const void *body, size_t size, bool *ready_only, nori_error *err);

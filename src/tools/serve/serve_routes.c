@@ -170,20 +170,17 @@ static void model_text(serve_exchange *x, void (*write)(serve_model *m, serve_te
 
 static void stats(serve_exchange *x, const char *name)
 {
-    size_t n = 0;
     bool first = true;
-    serve_model **all = nori__serve_all(x->server, &n);
     nori__serve_print(&x->reply, "{\"model_stats\":[");
-    for (size_t i = 0; i < n; i++) {
-        if ((!name || strcmp(all[i]->name, name) == 0) &&
-            (!x->route.version[0] || strcmp(all[i]->version, x->route.version) == 0)) {
+    for (serve_model *m = NULL; (m = nori__serve_next(x->server, m)) != NULL;) {
+        if ((!name || strcmp(m->name, name) == 0) &&
+            (!x->route.version[0] || strcmp(m->version, x->route.version) == 0)) {
             nori__serve_print(&x->reply, "%s", first ? "" : ",");
-            nori__serve_model_stats(all[i], &x->reply);
+            nori__serve_model_stats(m, &x->reply);
             first = false;
         }
     }
     nori__serve_print(&x->reply, "]}\n");
-    nori__serve_all_free(all, n);
     if (name && first) {
         serve_model *m = wanted_model(x, false); /* says why there is none */
         nori__serve_model_free(m);
@@ -304,8 +301,9 @@ void nori__serve_finish(serve_exchange *x)
         if (x->load_error.status == NORI_OK) {
             x->code = 200;
         } else {
-            int code = x->load_error.status == NORI_ERROR_UNAVAILABLE ? 503 : 400;
-            nori__serve_refuse_error(x, code, &x->load_error);
+            bool later = x->load_error.status == NORI_ERROR_UNAVAILABLE ||
+                         x->load_error.status == NORI_ERROR_MEMORY;
+            nori__serve_refuse_error(x, later ? 503 : 400, &x->load_error);
         }
         return;
     }
@@ -340,14 +338,19 @@ static void loaded(void *user, const nori_error *err)
 static void load(serve_exchange *x)
 {
     nori_error err = {0};
-    if (nori__serve_parse_load(x->data, x->size, &err) != NORI_OK) {
-        nori__serve_refuse_error(x, 400, &err);
+    nori_status status = nori__serve_parse_load(x->data, x->size, &err);
+    if (status != NORI_OK) {
+        nori__serve_refuse_error(x, nori__serve_code(status), &err);
         return;
     }
     x->waiting = true;
     MHD_suspend_connection(x->connection);
     if (!nori__serve_load(x->server, x->route.name, loaded, x)) {
-        nori__serve_fail(&x->load_error, NORI_ERROR_UNAVAILABLE, "the server is ending");
+        if (atomic_load(&x->server->stopping)) {
+            nori__serve_fail(&x->load_error, NORI_ERROR_UNAVAILABLE, "the server is ending");
+        } else {
+            nori__serve_oom(&x->load_error);
+        }
         MHD_resume_connection(x->connection);
     }
 }
@@ -356,8 +359,9 @@ static void index_models(serve_exchange *x)
 {
     nori_error err = {0};
     bool ready_only = false;
-    if (nori__serve_parse_index(x->data, x->size, &ready_only, &err) != NORI_OK) {
-        nori__serve_refuse_error(x, 400, &err);
+    nori_status status = nori__serve_parse_index(x->data, x->size, &ready_only, &err);
+    if (status != NORI_OK) {
+        nori__serve_refuse_error(x, nori__serve_code(status), &err);
     } else {
         nori__serve_index(x->server, ready_only, &x->reply);
     }

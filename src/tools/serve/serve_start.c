@@ -121,6 +121,7 @@ static nori_server *new_server(const nori_serve_options *options)
     pthread_condattr_destroy(&monotonic);
     atomic_init(&s->starting, 1);
     s->listening = -1;
+    nori__serve_json_watch();
     return s;
 }
 
@@ -213,38 +214,29 @@ static void doze(double seconds)
 
 static void give_up(nori_server *s)
 {
-    size_t n = 0;
-    serve_model **all = nori__serve_all(s, &n);
-    for (size_t i = 0; i < n; i++) {
-        atomic_fetch_add(&s->lost, nori__serve_give_up(all[i]));
+    for (serve_model *m = NULL; (m = nori__serve_next(s, m)) != NULL;) {
+        atomic_fetch_add(&s->lost, nori__serve_give_up(m));
     }
-    nori__serve_all_free(all, n);
 }
 
 /* Whether some job is with a worker: its connection sleeps and cannot be closed before it is done. */
 static bool works(nori_server *s)
 {
-    size_t n = 0;
     bool busy = false;
-    serve_model **all = nori__serve_all(s, &n);
-    for (size_t i = 0; i < n; i++) {
-        pthread_mutex_lock(&all[i]->lock);
-        busy = busy || all[i]->running + all[i]->waiting + all[i]->reserved > 0;
-        pthread_mutex_unlock(&all[i]->lock);
+    for (serve_model *m = NULL; (m = nori__serve_next(s, m)) != NULL;) {
+        pthread_mutex_lock(&m->lock);
+        busy = busy || m->running + m->waiting + m->reserved > 0;
+        pthread_mutex_unlock(&m->lock);
     }
-    nori__serve_all_free(all, n);
     return busy;
 }
 
 static void end_models(nori_server *s)
 {
-    size_t n = 0;
-    serve_model **all = nori__serve_all(s, &n);
-    for (size_t i = 0; i < n; i++) {
-        nori__serve_unlink(s, all[i]);
-        nori__serve_close(all[i]);
+    for (serve_model *m = NULL; (m = nori__serve_next(s, m)) != NULL;) {
+        nori__serve_unlink(s, m);
+        nori__serve_close(m);
     }
-    nori__serve_all_free(all, n);
 }
 
 size_t nori_serve_stop(nori_server *s, double notice, double drain)
@@ -289,6 +281,7 @@ void nori_serve_free(nori_server *s)
     if (s->daemon) {
         nori_serve_stop(s, 0, 0);
     }
+    nori__serve_hang_up(s);
     nori__serve_watcher_end(s);
     nori__serve_loader_end(s);
     end_models(s); /* what the loader still made */
@@ -311,4 +304,5 @@ void nori_serve_free(nori_server *s)
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->clients_lock);
     free(s);
+    nori__serve_json_unwatch();
 }

@@ -35,22 +35,24 @@ static serve_counts copy_counts(serve_model *m, size_t *waiting, size_t *running
 
 int nori_serve_stats_at(nori_server *s, size_t index, nori_serve_stats *out)
 {
-    size_t n = 0, waiting = 0, running = 0, size = out->size;
-    serve_model **all = nori__serve_all(s, &n);
-    bool there = index < n;
-    if (there) {
-        serve_model *m = all[index];
-        serve_counts c = copy_counts(m, &waiting, &running);
-        nori_serve_stats full = {.size = size, .succeeded = c.total.count, .failed = c.failed,
-                                 .rejected = c.rejected, .expired = c.expired, .rows = c.rows,
-                                 .runs = c.runs, .queue_ns = c.queue.ns, .compute_ns = c.infer.ns,
-                                 .waiting = waiting, .running = running, .batches = m->batches};
-        snprintf(full.model, sizeof(full.model), "%s", m->name);
-        snprintf(full.version, sizeof(full.version), "%s", m->version);
-        memcpy(out, &full, size < sizeof(full) ? size : sizeof(full));
+    size_t waiting = 0, running = 0, size = out->size;
+    serve_model *m = nori__serve_next(s, NULL);
+    for (; m && index > 0; index--) {
+        m = nori__serve_next(s, m);
     }
-    nori__serve_all_free(all, n);
-    return there;
+    if (!m) {
+        return 0;
+    }
+    serve_counts c = copy_counts(m, &waiting, &running);
+    nori_serve_stats full = {.size = size, .succeeded = c.total.count, .failed = c.failed,
+                             .rejected = c.rejected, .expired = c.expired, .rows = c.rows, .runs = c.runs,
+                             .queue_ns = c.queue.ns, .compute_ns = c.infer.ns, .waiting = waiting,
+                             .running = running, .batches = m->batches};
+    snprintf(full.model, sizeof(full.model), "%s", m->name);
+    snprintf(full.version, sizeof(full.version), "%s", m->version);
+    memcpy(out, &full, size < sizeof(full) ? size : sizeof(full));
+    nori__serve_model_free(m);
+    return 1;
 }
 
 /* ---- Triton's form ---- */
@@ -126,33 +128,33 @@ static void family(serve_text *t, const char *name, const char *type, const char
     nori__serve_print(t, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void per_model(serve_text *t, serve_model **all, size_t n, const char *name, const char *type,
+static void per_model(serve_text *t, nori_server *s, const char *name, const char *type,
                       const char *help, kind k)
 {
     family(t, name, type, help);
-    for (size_t i = 0; i < n; i++) {
+    for (serve_model *m = NULL; (m = nori__serve_next(s, m)) != NULL;) {
         size_t waiting, running;
-        serve_counts c = copy_counts(all[i], &waiting, &running);
+        serve_counts c = copy_counts(m, &waiting, &running);
         nori__serve_print(t, "%s", name);
-        labels(t, all[i]);
+        labels(t, m);
         nori__serve_print(t, "} %" PRIu64 "\n", value_of(&c, k, waiting, running));
     }
 }
 
-static void histogram(serve_text *t, serve_model **all, size_t n, const char *name, const char *help,
+static void histogram(serve_text *t, nori_server *s, const char *name, const char *help,
                       size_t offset)
 {
     family(t, name, "histogram", help);
-    for (size_t i = 0; i < n; i++) {
+    for (serve_model *m = NULL; (m = nori__serve_next(s, m)) != NULL;) {
         size_t waiting, running;
         uint64_t sum = 0;
-        serve_counts c = copy_counts(all[i], &waiting, &running);
+        serve_counts c = copy_counts(m, &waiting, &running);
         serve_times times;
         memcpy(&times, (const char *)&c + offset, sizeof(times));
         for (size_t k = 0; k <= SERVE_BUCKETS; k++) {
             sum += times.bucket[k];
             nori__serve_print(t, "%s_bucket", name);
-            labels(t, all[i]);
+            labels(t, m);
             if (k < SERVE_BUCKETS) {
                 nori__serve_print(t, ",le=\"%g\"} %" PRIu64 "\n", nori__serve_bounds[k], sum);
             } else {
@@ -160,9 +162,9 @@ static void histogram(serve_text *t, serve_model **all, size_t n, const char *na
             }
         }
         nori__serve_print(t, "%s_sum", name);
-        labels(t, all[i]);
+        labels(t, m);
         nori__serve_print(t, "} %.9f\n%s_count", (double)times.ns / 1e9, name);
-        labels(t, all[i]);
+        labels(t, m);
         nori__serve_print(t, "} %" PRIu64 "\n", times.count);
     }
 }
@@ -194,36 +196,33 @@ static void process(serve_text *t)
 
 void nori__serve_metrics(nori_server *s, serve_text *t)
 {
-    size_t n = 0;
-    serve_model **all = nori__serve_all(s, &n);
-    per_model(t, all, n, "nori_requests_success_total", "counter", "Requests answered.", COUNT_SUCCESS);
-    per_model(t, all, n, "nori_requests_failed_total", "counter", "Requests whose run failed.",
+    per_model(t, s, "nori_requests_success_total", "counter", "Requests answered.", COUNT_SUCCESS);
+    per_model(t, s, "nori_requests_failed_total", "counter", "Requests whose run failed.",
               COUNT_FAILED);
-    per_model(t, all, n, "nori_requests_rejected_total", "counter", "Requests refused: queue full.",
+    per_model(t, s, "nori_requests_rejected_total", "counter", "Requests refused: queue full.",
               COUNT_REJECTED);
-    per_model(t, all, n, "nori_requests_expired_total", "counter", "Requests whose time was over.",
+    per_model(t, s, "nori_requests_expired_total", "counter", "Requests whose time was over.",
               COUNT_EXPIRED);
-    per_model(t, all, n, "nori_rows_total", "counter", "Inferences: rows along a batch.", COUNT_ROWS);
-    per_model(t, all, n, "nori_runs_total", "counter", "Runs, each of one request or several.",
+    per_model(t, s, "nori_rows_total", "counter", "Inferences: rows along a batch.", COUNT_ROWS);
+    per_model(t, s, "nori_runs_total", "counter", "Runs, each of one request or several.",
               COUNT_RUNS);
-    per_model(t, all, n, "nori_queue_size", "gauge", "Requests that wait.", WAITING);
-    per_model(t, all, n, "nori_running", "gauge", "Requests being run.", RUNNING);
-    histogram(t, all, n, "nori_request_duration_seconds", "Body read until answer written.",
+    per_model(t, s, "nori_queue_size", "gauge", "Requests that wait.", WAITING);
+    per_model(t, s, "nori_running", "gauge", "Requests being run.", RUNNING);
+    histogram(t, s, "nori_request_duration_seconds", "Body read until answer written.",
               offsetof(serve_counts, total));
-    histogram(t, all, n, "nori_queue_duration_seconds", "Time in the queue.",
+    histogram(t, s, "nori_queue_duration_seconds", "Time in the queue.",
               offsetof(serve_counts, queue));
-    histogram(t, all, n, "nori_compute_duration_seconds", "Time of the run.",
+    histogram(t, s, "nori_compute_duration_seconds", "Time of the run.",
               offsetof(serve_counts, infer));
     family(t, "nori_model_ready", "gauge", "1: the model answers.");
-    for (size_t i = 0; i < n; i++) {
-        pthread_mutex_lock(&all[i]->lock);
-        int ready = all[i]->state == SERVE_READY;
-        pthread_mutex_unlock(&all[i]->lock);
+    for (serve_model *m = NULL; (m = nori__serve_next(s, m)) != NULL;) {
+        pthread_mutex_lock(&m->lock);
+        int ready = m->state == SERVE_READY;
+        pthread_mutex_unlock(&m->lock);
         nori__serve_print(t, "nori_model_ready");
-        labels(t, all[i]);
+        labels(t, m);
         nori__serve_print(t, "} %d\n", ready);
     }
-    nori__serve_all_free(all, n);
     one(t, "nori_queue_capacity", "gauge", "Requests that may wait, of each model.", s->options.queue);
     one(t, "nori_ready", "gauge", "1: the server is ready.", nori_serve_ready(s));
     pthread_mutex_lock(&s->clients_lock);

@@ -18,7 +18,7 @@ endforeach()
 file(CONFIGURE OUTPUT serve_page_files.h CONTENT "${page}" @ONLY)
 
 add_library(nori_serve_objects OBJECT)
-foreach(name answer batch batch_proof clients elements http info listen load model page parse parse_load
+foreach(name answer batch batch_proof clients elements http info json listen load model page parse parse_load
         queue routes scan start stats text types)
     target_sources(nori_serve_objects PRIVATE ${folder}/serve_${name}.c)
 endforeach()
