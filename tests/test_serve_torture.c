@@ -198,7 +198,8 @@ static int begin(void **state)
     add("json", 1, "POST", "/v2/models/digits/infer", json, NULL, 0);
     add("binary", 1, "POST", "/v2/models/digits/infer",
         "{\"inputs\":[{\"name\":\"image\",\"datatype\":\"FP32\",\"shape\":[1,1,28,28],\"parameters\":"
-        "{\"binary_data_size\":3136}}],\"parameters\":{\"binary_data_output\":true}}", picture, sizeof(picture));
+        "{\"binary_data_size\":3136}}],\"parameters\":{\"binary_data_output\":true}}",
+        picture, sizeof(picture));
     add("metadata", 1, "GET", "/v2/models/digits", "", NULL, 0);
     add("config", 1, "GET", "/v2/models/digits/config", "", NULL, 0);
     add("stats", 1, "GET", "/v2/models/digits/stats", "", NULL, 0);
@@ -268,8 +269,8 @@ static void passes(bool none)
         before = i > 0 ? after : before;
         points = pass(none);
         after = at_rest(before);
-        print_message("%ld allocations failed, each alone; %ld blocks taken before, %ld after\n", points, before,
-                      after);
+        print_message("%ld allocations failed, each alone; %ld blocks taken before, %ld after\n", points,
+                      before, after);
     }
     assert_true(points > 100);
     assert_true(after <= before);
@@ -323,7 +324,8 @@ static void together(long every)
         refused += counts[i][1];
     }
     long failures = failing_disarm();
-    print_message("every %ldth failed (%ld): %ld answers, %ld refusals\n", every, failures, fine, refused);
+    print_message("every %ldth failed (%ld): %ld answers, %ld refusals\n", every, failures, fine,
+                  refused);
     assert_int_equal(fine + refused, 360);
     assert_true(failures > 0 && refused > 0 && (fine > 0 || every < 500));
     works();
