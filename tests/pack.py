@@ -112,3 +112,25 @@ def near(got, want, atol, rtol):
 def read_json(path):
     with open(path) as f:
         return json.load(f)
+
+
+def in_turn_kept(cases, jobs, one, path):
+    """Yields one(case), a list of results, for every case, jobs at a time. With a path, what is done stands
+    in that file, and is taken from there when the run is started again after it was stopped."""
+    done = {}
+    if path and os.path.exists(path):
+        with open(path) as f:
+            for line in f:
+                if line.endswith("\n"):  # a line that was cut off counts for nothing
+                    case, results = json.loads(line)
+                    done[case] = [tuple(r) for r in results]
+    for case in cases:
+        if case in done:
+            yield done[case]
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting = {pool.submit(one, c): c for c in cases if c not in done}
+        for f in as_completed(waiting):
+            if path:
+                with open(path, "a") as out:
+                    out.write(json.dumps([waiting[f], f.result()]) + "\n")
+            yield f.result()

@@ -2,7 +2,7 @@
 """Changes every model of some folders by the tools that make models of models, and runs what comes out.
 
     run_change.py --nori build/release/nori FOLDER... [--tools optimize,external,fp16,split,merge]
-                  [--provider cpu] [--filter TEXT] [--most MEGABYTES] [--seed N] [--list]
+                  [--provider cpu] [--filter TEXT] [--most MEGABYTES] [--seed N] [--keep FILE] [--list]
 
 A case is a folder with model.onnx and test_data_set_0. What the original passes, every model made of it
 must pass, and `nori check` must find no error that the original does not have. optimize: as the tool is
@@ -18,7 +18,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+
+import pack
 
 p = argparse.ArgumentParser()
 p.add_argument("folders", nargs="+")
@@ -33,6 +34,7 @@ p.add_argument("--cuts", type=int, default=3, help="a model, drawn among all")
 p.add_argument("--seed", type=int, default=1)
 p.add_argument("--jobs", type=int, default=2)
 p.add_argument("--every", type=int, default=1, help="take each N-th case only")
+p.add_argument("--keep", default="", help="a file for what is done: a run that was stopped goes on from it")
 p.add_argument("--list", action="store_true", help="what was refused, and why")
 args = p.parse_args()
 
@@ -188,12 +190,12 @@ if not cases:
     print("no cases in %s: skipped" % " ".join(args.folders))
     sys.exit(77)
 counts = collections.Counter()
-with ThreadPoolExecutor(args.jobs) as pool:
-    for results in pool.map(one, cases):
-        for what, tool, words in results:
-            counts[(tool, what)] += 1
-            if what == "BAD" or args.list:
-                print(what, words, flush=True)
-print("%d cases: %s" % (len(cases), ", ".join("%s %d %s" % (t, n, w) for (t, w), n in sorted(counts.items()))))
+for results in pack.in_turn_kept(cases, args.jobs, one, args.keep):
+    for what, tool, words in results:
+        counts[(tool, what)] += 1
+        if what == "BAD" or args.list:
+            print(what, words, flush=True)
+print("%d cases on %s: %s" % (len(cases), args.provider,
+                              ", ".join("%s %d %s" % (t, n, w) for (t, w), n in sorted(counts.items()))))
 bad = sum(n for (_, w), n in counts.items() if w == "BAD")
 sys.exit(1 if bad or not any(w == "agrees" for _, w in counts) else 0)

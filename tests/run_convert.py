@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Converts every model of some folders to other operator sets, and runs what comes out.
 
-    run_convert.py --nori build/release/nori FOLDER... [--opsets lowest,26,28] [--filter TEXT] [--list]
+    run_convert.py --nori build/release/nori FOLDER... [--opsets lowest,26,28] [--provider cpu]
+                   [--filter TEXT] [--keep FILE] [--list]
 
 A case is a folder with model.onnx and test_data_set_0. What the original passes, every model converted
 from it must pass, and `nori check` must find no error that the original does not have. A refusal has to
@@ -14,7 +15,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+
+import pack
 
 p = argparse.ArgumentParser()
 p.add_argument("folders", nargs="+")
@@ -26,6 +28,8 @@ p.add_argument("--rtol", default="1e-3")
 p.add_argument("--most", type=int, default=200, help="megabytes: larger models are left out")
 p.add_argument("--provider", default="cpu", help="that runs what was made, as ort:cpu")
 p.add_argument("--every", type=int, default=1, help="take each N-th case only")
+p.add_argument("--jobs", type=int, default=2)
+p.add_argument("--keep", default="", help="a file for what is done: a run that was stopped goes on from it")
 p.add_argument("--list", action="store_true", help="what was refused, and why")
 args = p.parse_args()
 
@@ -47,10 +51,10 @@ def errors(model):
 
 
 def one(case):
-    """(what happened, words about it) for every operator set."""
+    """(what happened, under which operator set, words about it) for each."""
     model = os.path.join(case, "model.onnx")
     if os.path.getsize(model) > args.most << 20 or not passes(model, case)[0]:
-        return [("left out", case)]
+        return [("left out", "all", case)]
     had, results = errors(model), []
     with tempfile.TemporaryDirectory() as folder:
         made = os.path.join(folder, "made.onnx")
@@ -59,19 +63,19 @@ def one(case):
             code, out, err = nori("convert", model, "--output", made, "--json", *how)
             name = "%s to %s" % (case, opset)
             if code == 4 and "imports no operator set" in err:
-                results.append(("refused", "%s: %s" % (name, err)))
+                results.append(("refused", opset, "%s: %s" % (name, err)))
                 continue
             if code == 4 and opset != "lowest":
                 found = json.loads(out).get("blockers")
-                results.append(("refused" if found else "BAD", "%s: %s" % (name, found or err)))
+                results.append(("refused" if found else "BAD", opset, "%s: %s" % (name, found or err)))
                 continue
             if code != 0:
-                results.append(("BAD", "%s: %s" % (name, err)))
+                results.append(("BAD", opset, "%s: %s" % (name, err)))
                 continue
             ok, err = passes(made, case)
             if ok and errors(made) > had:
                 ok, err = False, nori("check", made)[1]
-            results.append(("agrees" if ok else "BAD", "%s: %s" % (name, err)))
+            results.append(("agrees" if ok else "BAD", opset, "%s: %s" % (name, err)))
     return results
 
 
@@ -82,11 +86,12 @@ if not cases:
     print("no cases in %s: skipped" % " ".join(args.folders))
     sys.exit(77)
 counts = collections.Counter()
-with ThreadPoolExecutor(2) as pool:
-    for results in pool.map(one, cases):
-        for what, words in results:
-            counts[what] += 1
-            if what == "BAD" or args.list:
-                print(what, words.strip(), flush=True)
-print("%d cases: %s" % (len(cases), ", ".join("%d %s" % (n, w) for w, n in sorted(counts.items()))))
-sys.exit(1 if counts["BAD"] or not counts["agrees"] else 0)
+for results in pack.in_turn_kept(cases, args.jobs, one, args.keep):
+    for what, opset, words in results:
+        counts[(opset, what)] += 1
+        if what == "BAD" or args.list:
+            print(what, words.strip(), flush=True)
+print("%d cases on %s: %s" % (len(cases), args.provider,
+                              ", ".join("to %s %d %s" % (o, n, w) for (o, w), n in sorted(counts.items()))))
+bad = sum(n for (_, w), n in counts.items() if w == "BAD")
+sys.exit(1 if bad or not any(w == "agrees" for _, w in counts) else 0)

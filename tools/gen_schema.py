@@ -139,7 +139,7 @@ def read():
                     raise FactError("not in order, or twice")
                 last = key
                 flags = [] if flags == "-" else flags.split(",")
-                if set(flags) - {"deprecated", "function"}:
+                if set(flags) - {"deprecated", "function", "runtime"}:
                     raise FactError("unknown flag")
                 constraints = {}
                 for item in listed(types):
@@ -183,9 +183,9 @@ def make():
     out += ["    %s," % e for e in attrs.entries]
     out += ["};", "", "static const nori__schema schemas[] = {"]
     for (domain, name, since), flags, n_in, n_out, ins, outs, ats in rows:
-        out.append(("    {%s, %s, %d, %d, %d, %d, %d, %d, %d, args + %d, args + %d, %d, %d, %d, "
+        out.append(("    {%s, %s, %d, %d, %d, %d, %d, %d, %d, %d, args + %d, args + %d, %d, %d, %d, "
                     "attrs + %d},") % (
-            quoted(domain), quoted(name), since, "deprecated" in flags, "function" in flags,
+            quoted(domain), quoted(name), since, *(flag in flags for flag in ("deprecated", "function", "runtime")),
             n_in[0], n_in[1], n_out[0], n_out[1], args.places[ins], args.places[outs],
             len(ins), len(outs), len(ats), attrs.places[ats]))
     out += ["};", ""]

@@ -23,8 +23,6 @@ static const struct {
     ROW(Hardmax, 13), ROW(Dropout, 7),      ROW(LpPool, 2),     ROW(GlobalLpPool, 2),
     ROW(Resize, 11),  ROW(RoiAlign, 16),    ROW(GridSample, 20), ROW(DFT, 20),
     ROW(Scan, 9),     ROW(GroupNormalization, 21), ROW(BatchNormalization, 7),
-    /* Experimental: gone from 10 on. */
-    ROW(Affine, 10),  ROW(Crop, 10),        ROW(ImageScaler, 10),
 #undef ROW
 };
 
@@ -111,8 +109,9 @@ static void say_absent(const nori__node *n, const nori__schema *s, char *why, si
     const nori__schema *first = NULL;
     for (int64_t v = 1; v <= NORI__OPSET_MAX_ONNX && !first; v++) {
         first = nori__schema_find("", n->op_type, v);
+        first = first && first->runtime ? NULL : first;
     }
-    if (s && s->deprecated) {
+    if (s && s->deprecated && !s->runtime) {
         snprintf(why, size, "left ONNX with operator set %d", s->since);
     } else if (first) {
         snprintf(why, size, "came with operator set %d", first->since);
@@ -124,8 +123,13 @@ static void say_absent(const nori__node *n, const nori__schema *s, char *why, si
 bool nori__form_fits(const nori__node *n, int64_t opset, char *why, size_t size)
 {
     const nori__schema *s = nori__schema_find("", n->op_type, opset);
-    if (!s || s->deprecated) {
+    /* What no operator set has stays where a file has it, and is nothing to write others in. */
+    if (!s || (s->runtime ? n->version != s->since : s->deprecated)) {
         say_absent(n, s, why, size);
+        return false;
+    }
+    if (s->deprecated && opset >= 10) {
+        snprintf(why, size, "was experimental: runtimes do not have it from operator set 10 on");
         return false;
     }
     if (n->input_count > s->max_in || n->input_count < s->min_in) {

@@ -42,6 +42,7 @@ typedef struct nori__schema {
     int since;
     bool deprecated;  /* from this version on */
     bool function;    /* has a function body in ONNX */
+    bool runtime;     /* no version of ONNX has it: runtimes know it, whatever the operator set */
     uint16_t min_in, max_in, min_out, max_out; /* 65535: any number */
     const nori__schema_arg *in, *out;          /* last one repeats when variadic */
     uint16_t n_in, n_out, n_attr;

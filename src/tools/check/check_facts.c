@@ -122,6 +122,11 @@ static bool check_attribute(nori_findings *f, const nori__node *node, const nori
 
 bool nori__check_facts(nori_findings *f, const nori__node *node, const nori__schema *s)
 {
+    if (s->runtime && !s->deprecated) {
+        nori__found_at(f, NORI_SEVERITY_INFO, "runtime-only", node, NULL,
+                       "%s is no operator of ONNX at this operator set: ONNX Runtime knows it, others "
+                       "may not", node->op_type);
+    }
     if (s->deprecated && s->since == 1) {
         nori__found_at(f, NORI_SEVERITY_INFO, "deprecated", node, NULL,
                        "%s was experimental and is no longer part of the standard", node->op_type);

@@ -366,6 +366,7 @@ nori_status nori__lower(nori__lowering *l)
     nori__resolve(ir);
     NORI__TRY(nori__infer_graph(ir, l->err));
     NORI__TRY(settle(l));
+    NORI__TRY(nori__lower_expand(l));
     NORI__TRY(nori__upgrade(ir, l->err));
     NORI__TRY(look_at_functions(l));
     NORI__TRY(lower_all(l));

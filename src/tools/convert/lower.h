@@ -21,6 +21,9 @@ typedef struct nori__lowering {
 /* Brings the graph to l->opset. NORI_OK with blockers: it cannot be. */
 nori_status nori__lower(nori__lowering *l);
 
+/* lower_expand.c: puts others in the place of operators that the operator set wanted lacks. */
+nori_status nori__lower_expand(nori__lowering *l);
+
 /* Rewrites of single nodes from a newer form (lower_inputs.c, lower_meaning.c): those in the table of
  * lower.c. A node that cannot be written so gets l->why. */
 typedef nori_status (*nori__lower_fn)(nori__lowering *l, nori__node *n);

@@ -9,7 +9,7 @@
 typedef struct runtime {
     const char *name;
     int oldest, opset, ir;
-    bool microsoft; /* has the operators of com.microsoft */
+    bool microsoft; /* has the operators of com.microsoft, and others that are not ONNX's */
 } runtime;
 
 static const runtime runtimes[] = {
@@ -59,7 +59,8 @@ static const nori__node *foreign(const nori__ir *ir, const runtime *r)
             bool ml = nori__same(n->domain, "ai.onnx.ml");
             bool has = ml || (nori__same(n->domain, "com.microsoft") && r->microsoft);
             if (n->domain[0] == 0) {
-                has = nori__schema_find("", n->op_type, r->opset) != NULL;
+                const nori__schema *s = nori__schema_find("", n->op_type, r->opset);
+                has = s && (!s->runtime || s->deprecated || r->microsoft);
             }
             if (!has && !is_function(ir, n)) {
                 return n;

@@ -1,6 +1,7 @@
 nori_sources(
     convert.c
     lower.c
+    lower_expand.c
     lower_inputs.c
     lower_meaning.c
     opset.c
