@@ -128,6 +128,50 @@ static const char *const mixed[] = {
     "x=f1,3,8,6; w=F5,3,3,3; c=Conv x w; d=Relu c; y=Add c d",
 };
 
+/* Lines are pictures of height 1, and lie channels last between what works so. */
+static const char *const along[] = {
+    "x=f2,3,11; w=F4,3,3; b=F4; y=Conv x w b pads=[1,2]",
+    "x=f1,3,11; w=F5,3,2; y=Conv x w strides=[2] dilations=[3]",
+    "x=f2,6,9; w=F6,1,3; y=Conv x w group=6 pads=[1,1]",
+    "x=f1,6,9; w=F9,2,3; b=F9; y=Conv x w b group=3 strides=[2]",
+    "x=f1,3,8; w=F5,3,3; y=Conv x w auto_pad=SAME_UPPER strides=[3]",
+    "x=f2,3,11; w=F4,3,3; v=F5,4,2; c=Conv x w; r=Relu c; y=Conv r v",
+    "x=f2,3,9; y=MaxPool x kernel_shape=[3] strides=[2] pads=[1,1]",
+    "x=f2,3,8; y=MaxPool x kernel_shape=[3] strides=[2] ceil_mode=1",
+    "x=f2,3,9; a=AveragePool x kernel_shape=[4] strides=[3] pads=[1,1]; y=Relu a",
+    "x=f2,19,5; y=GlobalAveragePool x",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; g=GlobalAveragePool c; h=HardSigmoid g; y=Mul c h",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; k=F5,1; y=Mul c k",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; k=F2,5,7; y=Add c k",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; k=f5,1; y=Add c k",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; k=F3,2,5,7; y=Add c k",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; s=F5,1; y=PRelu c s",
+    "x=f2,3,9; w=F5,3,3; s=F5; b=F5; m=F5; v=F5:1,2,3,0.5,1; c=Conv x w; y=BatchNormalization c s b m v",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; d=Conv x w; e=Concat c d axis=1; y=Concat e e axis=2",
+    "x=f2,4,9; w=F6,4,3; c=Conv x w; p,q=Split c axis=1 num_outputs=2; y=Sub p q",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; s=L2:1,0; e=L2:4,3; a=L2:1,2; y=Slice c s e a",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; p=L6:0,1,2,0,0,3; y=Pad c p",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; y=Softmax c axis=1",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; y=Softmax c axis=2",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; a=L1:2; y=ReduceMean c a keepdims=0",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; a=L1:1; y=ReduceMean c a keepdims=0",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; a=L1:1; y=ReduceMean c a",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; s=L2:2,-1; a=Reshape c s; m=F35,4; y=MatMul a m",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; t=Transpose c perm=[0,2,1]; m=F5,4; y=MatMul t m",
+    "x=f2,9,3; w=F5,3,3; t=Transpose x perm=[0,2,1]; c=Conv t w; y=Transpose c perm=[0,2,1]",
+    "x=f2,3,9; w=F5,3,3; c=Conv x w; y=Transpose c perm=[2,0,1]",
+};
+
+static void test_along(void **state)
+{
+    (void)state;
+    TAKES_ALL(along, true);
+    takes("x=f2,3,11; w=F4,3,3; v=F5,4,2; c=Conv x w; r=Relu c; y=Conv r v", true);
+    /* turned once at each border */
+    assert_string_equal(words("nnapi_double_made"),
+                        "TRANSPOSE RESHAPE CONV_2D RESHAPE RESHAPE CONV_2D RESHAPE TRANSPOSE ");
+}
+
 static void test_windows(void **state)
 {
     (void)state;
@@ -345,6 +389,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_windows, fresh),
+        cmocka_unit_test_teardown(test_along, fresh),
         cmocka_unit_test_teardown(test_lines, fresh),
         cmocka_unit_test_teardown(test_moves, fresh),
         cmocka_unit_test_teardown(test_mixed, fresh),

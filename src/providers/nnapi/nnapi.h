@@ -2,9 +2,10 @@
  *
  * A part becomes one NNAPI model of fixed shapes: its values are operands, its nodes operations, its
  * constants are kept by the part as long as the model lives. A value may be there in two forms, each
- * made when an operation first wants it: plain, as ONNX has it, and, for four dimensions, channels
- * last, which NNAPI's convolutions, pools and resizing take. Inputs and outputs are plain: what turns
- * them is a TRANSPOSE in the model, which the device runs. Bytes: nnapi_bytes.h. */
+ * made when an operation first wants it: plain, as ONNX has it, and, for three and four dimensions,
+ * channels last, which NNAPI's convolutions, pools and resizing take; lines are pictures of height 1 to
+ * them. Inputs and outputs are plain: what turns them is a TRANSPOSE in the model, which the device
+ * runs. Bytes: nnapi_bytes.h. */
 #ifndef NORI_PROVIDERS_NNAPI_NNAPI_H
 #define NORI_PROVIDERS_NNAPI_NNAPI_H
 
@@ -124,6 +125,11 @@ int nori__na_axis_in(int form, int rank, int axis);    /* where an axis of ONNX 
 uint32_t nori__na_fuse(na_part *p, uint32_t value, int *fused);
 
 /* ---- operations that more than one rule makes ---- */
+/* A picture or a line for an operation on pictures, channels last; what such a one writes for a value, and
+ * what is done when it has been told to. */
+uint32_t nori__na_picture(na_part *p, uint32_t value);
+uint32_t nori__na_make_picture(na_part *p, uint32_t value);
+void nori__na_picture_made(na_part *p, uint32_t value, uint32_t picture);
 /* A node's convolution; weight: [out][in][h][w]. in: x channels last, filter and bias as NNAPI has them. */
 void nori__na_add_conv(na_part *p, const nori__node *n, const nori_tensor *weight, const uint32_t *in,
                        int fused, uint32_t out);

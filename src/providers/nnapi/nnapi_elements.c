@@ -38,25 +38,26 @@ const char *nori__na_claim_binary(const na_self *self, const nori__node *n)
 int nori__na_binary_form(const na_part *p, const uint32_t *in, int rank)
 {
     int form = NA_PLAIN;
-    for (int i = 0; i < 2 && rank == 4; i++) {
+    for (int i = 0; i < 2 && rank >= 3; i++) {
         na_shape s = nori__na_shape(p, in[i], NA_PLAIN);
-        if (s.rank < 4 && s.count > 1 && !nori__na_tensor(p, in[i])) {
+        if (s.rank < rank && s.count > 1 && !nori__na_tensor(p, in[i])) {
             return NA_PLAIN;
         }
-        form = s.rank == 4 && nori__na_layout(p, in[i]) == NA_LAST ? NA_LAST : form;
+        form = s.rank == rank && nori__na_layout(p, in[i]) == NA_LAST ? NA_LAST : form;
     }
     return form;
 }
 
-/* A constant of lower rank as operand of a result that lies channels last. */
-static uint32_t spread(na_part *p, uint32_t value)
+/* A constant of lower rank as operand of a result of a rank that lies channels last. */
+static uint32_t spread(na_part *p, uint32_t value, int rank)
 {
     const nori_tensor *t = nori__na_tensor(p, value);
     int64_t d[4] = {1, 1, 1, 1};
     for (int i = 0; i < t->rank; i++) {
-        d[4 - t->rank + i] = t->dims[i];
+        d[rank - t->rank + i] = t->dims[i];
     }
-    na_shape s = {.rank = 4, .d = {1, d[2], d[3], d[1]}, .count = t->count};
+    na_shape s = {.rank = rank, .d = {1, d[2], d[3], d[1]}, .count = t->count};
+    s.d[rank - 1] = d[1];
     float *room = nori__na_room(p, t->count);
     for (int64_t i = 0; room && i < t->count; i++) { /* i counts where it goes */
         room[i] = ((const float *)t->data)[i % d[1] * d[2] * d[3] + i / d[1]];
@@ -64,11 +65,11 @@ static uint32_t spread(na_part *p, uint32_t value)
     return room ? nori__na_constant(p, &s, room) : NA_NONE;
 }
 
-static uint32_t binary_operand(na_part *p, uint32_t value, int form)
+static uint32_t binary_operand(na_part *p, uint32_t value, int rank, int form)
 {
     na_shape s = nori__na_shape(p, value, NA_PLAIN);
-    return form == NA_LAST && s.rank < 4 && s.count > 1 ? spread(p, value)
-                                                        : nori__na_want(p, value, form);
+    return form == NA_LAST && s.rank < rank && s.count > 1 ? spread(p, value, rank)
+                                                           : nori__na_want(p, value, form);
 }
 
 void nori__na_emit_binary(na_part *p, const na_job *j)
@@ -78,7 +79,8 @@ void nori__na_emit_binary(na_part *p, const na_job *j)
     int form = nori__na_binary_form(p, j->in, rank);
     bool fuses = code != NA_MAXIMUM && code != NA_MINIMUM;
     uint32_t out = fuses ? nori__na_fuse(p, j->out, &fused) : j->out;
-    uint32_t in[3] = {binary_operand(p, j->in[0], form), binary_operand(p, j->in[1], form)};
+    uint32_t in[3] = {binary_operand(p, j->in[0], rank, form),
+                      binary_operand(p, j->in[1], rank, form)};
     if (fuses) {
         in[2] = nori__na_int(p, fused);
     }
@@ -202,10 +204,10 @@ const char *nori__na_claim_prelu(const na_self *self, const nori__node *n)
 void nori__na_emit_prelu(na_part *p, const na_job *j)
 {
     bool leaky = nori__node_is(j->node, NORI__OP_ONNX_LeakyRelu);
-    int form = nori__na_layout(p, j->in[0]);
+    int form = nori__na_layout(p, j->in[0]), rank = nori__na_shape(p, j->in[0], NA_PLAIN).rank;
     uint32_t in[2] = {nori__na_want(p, j->in[0], form),
                       leaky ? one(p, nori__attr_f(j->node, "alpha", 0.01f))
-                            : binary_operand(p, j->in[1], form)};
+                            : binary_operand(p, j->in[1], rank, form)};
     nori__na_op(p, NA_PRELU, in, 2, nori__na_make(p, j->out, form));
 }
 
@@ -237,7 +239,7 @@ const char *nori__na_claim_batch_norm(const na_self *self, const nori__node *n)
 void nori__na_emit_batch_norm(na_part *p, const na_job *j)
 {
     na_shape x = nori__na_shape(p, j->in[0], NA_PLAIN), line = {.rank = x.rank, .count = x.d[1]};
-    int form = x.rank == 4 ? NA_LAST : NA_PLAIN, fused;
+    int form = x.rank == 4 ? NA_LAST : nori__na_layout(p, j->in[0]), fused;
     float *a = nori__na_room(p, x.d[1]), *b = nori__na_room(p, x.d[1]);
     double epsilon = (double)nori__attr_f(j->node, "epsilon", 1e-5f);
     const float *t[4];
@@ -302,7 +304,7 @@ const char *nori__na_claim_softmax(const na_self *self, const nori__node *n)
 void nori__na_add_softmax(na_part *p, uint32_t x, uint32_t y, int axis)
 {
     int rank = nori__na_shape(p, x, NA_PLAIN).rank;
-    int form = rank == 4 && axis == 1 ? nori__na_layout(p, x) : NA_PLAIN;
+    int form = rank >= 3 && axis == 1 ? nori__na_layout(p, x) : NA_PLAIN;
     int at = nori__na_axis_in(form, rank, axis);
     uint32_t in[3] = {nori__na_want(p, x, form), nori__na_float(p, 1)}, n = 2;
     if (at != rank - 1 || (rank != 2 && rank != 4)) {
@@ -352,7 +354,8 @@ void nori__na_emit_mean(na_part *p, const na_job *j)
     bool over[NA_RANK], keep = nori__attr_i(j->node, "keepdims", 1) != 0;
     int rank = nori__na_shape(p, j->in[0], NA_PLAIN).rank, n = 0;
     int many = read_axes(j->node, rank, over);
-    bool positions = many == 2 && over[2] && over[3]; /* what is left needs no order */
+    /* Over all positions: what is left needs no order. */
+    bool positions = many == rank - 2 && over[2] && (rank == 3 || over[3]);
     int form = keep || positions ? nori__na_layout(p, j->in[0]) : NA_PLAIN;
     int64_t axes[NA_RANK];
     for (int d = 0; d < rank; d++) {

@@ -55,7 +55,7 @@ const char *nori__na_layer_fits(const na_self *self, const nori__node *n, const 
     bool middle;
     if (!l->weight || (l->weight->type != NORI_INT8 && l->weight->type != NORI_UINT8) ||
         l->weight->count == 0 || !l->scale || l->scale->type != NORI_FLOAT ||
-        l->weight->rank != (l->rows ? 2 : 4)) {
+        (l->rows ? l->weight->rank != 2 : l->weight->rank < 3 || l->weight->rank > 4)) {
         return "its weights are no 8-bit constants";
     }
     int64_t made = outputs_of(l);
@@ -103,7 +103,7 @@ static void order_weights(const na_layer *l, bool depthwise, uint8_t flip, uint8
         }
         return;
     }
-    int64_t out = t->dims[0], in = t->dims[1], taps = t->dims[2] * t->dims[3];
+    int64_t out = t->dims[0], in = t->dims[1], taps = t->count / out / in;
     for (int64_t o = 0; o < out; o++) {
         for (int64_t i = 0; i < in; i++) {
             for (int64_t k = 0; k < taps; k++) {
@@ -127,7 +127,8 @@ static uint32_t add_weights(na_part *p, const na_layer *l, bool depthwise, bool 
     if (l->rows && !channels) {
         s = (na_shape){.rank = 2, .d = {made, t->count / made}, .count = t->count};
     } else if (!l->rows) {
-        const int64_t d[4] = {depthwise ? 1 : made, t->dims[2], t->dims[3], depthwise ? made : t->dims[1]};
+        const int64_t d[4] = {depthwise ? 1 : made, t->rank == 4 ? t->dims[2] : 1, t->dims[t->rank - 1],
+                              depthwise ? made : t->dims[1]};
         memcpy(s.d, d, sizeof(d));
     }
     order_weights(l, depthwise, (t->type == NORI_INT8) != is_signed ? 0x80 : 0, room);
@@ -194,13 +195,16 @@ void nori__na_add_layer(na_part *p, const nori__node *n, uint32_t in, uint32_t o
         add_points(p, in, out, l, ops);
         return;
     }
-    ops[0] = nori__na_want(p, in, l->rows ? NA_PLAIN : NA_LAST);
     if (l->rows) {
+        ops[0] = nori__na_want(p, in, NA_PLAIN);
         ops[3] = nori__na_int(p, l->fused);
         nori__na_add_connected(p, ops, outputs_of(l), out);
         return;
     }
-    nori__na_add_conv(p, n, l->weight, ops, l->fused, nori__na_make(p, out, NA_LAST));
+    ops[0] = nori__na_picture(p, in);
+    uint32_t picture = nori__na_make_picture(p, out);
+    nori__na_add_conv(p, n, l->weight, ops, l->fused, picture);
+    nori__na_picture_made(p, out, picture);
 }
 
 /* ---- two operands ---- */
@@ -221,10 +225,10 @@ const char *nori__na_binary8_fits(const na_self *self, int32_t code, const na_qu
 
 void nori__na_add_binary8(na_part *p, int32_t code, const uint32_t *in, uint32_t out, int fused)
 {
-    int form = nori__na_binary_form(p, in, nori__na_shape(p, out, NA_PLAIN).rank);
+    int rank = nori__na_shape(p, out, NA_PLAIN).rank, form = nori__na_binary_form(p, in, rank);
     for (int i = 0; i < 2; i++) { /* lined up at the end, which channels last would move */
         na_shape s = nori__na_shape(p, in[i], NA_PLAIN);
-        form = s.rank < 4 && s.count > 1 ? NA_PLAIN : form;
+        form = s.rank < rank && s.count > 1 ? NA_PLAIN : form;
     }
     uint32_t ops[3] = {nori__na_want(p, in[0], form), nori__na_want(p, in[1], form),
                        nori__na_int(p, fused)};

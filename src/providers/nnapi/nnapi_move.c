@@ -30,7 +30,8 @@ void nori__na_emit_reshape(na_part *p, const na_job *j)
         nori__na_share(p, j->out, form, nori__na_want(p, j->in[0], form));
         return;
     }
-    bool line = x.rank == 4 && (x.d[1] == 1 || x.d[2] * x.d[3] == 1); /* lies the same both ways */
+    /* Lies the same both ways. */
+    bool line = x.rank >= 3 && (x.d[1] == 1 || x.count == x.d[0] * x.d[1]);
     const int64_t rank[] = {y.rank};
     uint32_t in[2] = {nori__na_want(p, j->in[0], line ? form : NA_PLAIN),
                       nori__na_ints(p, y.d, 1, rank)};
@@ -62,17 +63,19 @@ const char *nori__na_claim_transpose(const na_self *self, const nori__node *n)
 /* Between the layouts of frameworks it is no work: the same operand, in the other form. */
 void nori__na_emit_transpose(na_part *p, const na_job *j)
 {
-    static const int64_t to_last[] = {0, 2, 3, 1}, to_first[] = {0, 3, 1, 2};
+    static const int64_t last4[] = {0, 2, 3, 1}, first4[] = {0, 3, 1, 2}, line[] = {0, 2, 1};
     int rank = nori__na_shape(p, j->in[0], NA_PLAIN).rank;
     int64_t perm[NA_RANK];
     read_perm(j->node, rank, perm);
-    if (rank == 4 && memcmp(perm, to_last, sizeof(to_last)) == 0 &&
+    size_t size = (size_t)rank * sizeof(perm[0]);
+    const int64_t *to_last = rank == 4 ? last4 : line, *to_first = rank == 4 ? first4 : line;
+    if (rank >= 3 && memcmp(perm, to_last, size) == 0 &&
         p->forms[j->in[0]][NA_LAST] != NA_NONE) {
         nori__na_share(p, j->out, NA_PLAIN, p->forms[j->in[0]][NA_LAST]);
         return;
     }
     uint32_t x = nori__na_want(p, j->in[0], NA_PLAIN);
-    if (rank == 4 && memcmp(perm, to_first, sizeof(to_first)) == 0) {
+    if (rank >= 3 && memcmp(perm, to_first, size) == 0) {
         nori__na_share(p, j->out, NA_LAST, x);
         return;
     }

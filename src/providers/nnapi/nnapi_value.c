@@ -33,7 +33,7 @@ void nori__na_refuse(na_part *p, const char *why)
 
 int nori__na_axis_in(int form, int rank, int axis)
 {
-    return form == NA_PLAIN || rank != 4 || axis == 0 ? axis : axis == 1 ? 3 : axis - 1;
+    return form == NA_PLAIN || rank < 3 || axis == 0 ? axis : axis == 1 ? rank - 1 : axis - 1;
 }
 
 static na_shape turned(const na_shape *s, int form)
@@ -217,7 +217,7 @@ void nori__na_op(na_part *p, int32_t code, const uint32_t *in, uint32_t n_in, ui
 
 static int fitting(const na_part *p, uint32_t value, int form)
 {
-    return nori__na_shape(p, value, NA_PLAIN).rank == 4 ? form : NA_PLAIN;
+    return nori__na_shape(p, value, NA_PLAIN).rank >= 3 ? form : NA_PLAIN;
 }
 
 int nori__na_layout(const na_part *p, uint32_t value)
@@ -257,9 +257,10 @@ uint32_t nori__na_constant_form(na_part *p, uint32_t value, int form, const nori
     if (form == NA_PLAIN) {
         memcpy(room, from, (size_t)t->count * size);
     } else {
-        int64_t area = s.d[1] * s.d[2];
+        int64_t channels = s.d[s.rank - 1], area = s.d[1] * (s.rank == 4 ? s.d[2] : 1);
         for (int64_t i = 0; i < t->count; i++) { /* i counts where it goes */
-            int64_t c = i % s.d[3], at = i / s.d[3], of = (at / area * s.d[3] + c) * area + at % area;
+            int64_t c = i % channels, at = i / channels;
+            int64_t of = (at / area * channels + c) * area + at % area;
             memcpy(room + (size_t)i * size, from + (size_t)of * size, size);
         }
     }
@@ -268,8 +269,7 @@ uint32_t nori__na_constant_form(na_part *p, uint32_t value, int form, const nori
 
 uint32_t nori__na_want(na_part *p, uint32_t value, int form)
 {
-    static const int64_t to_last[] = {0, 2, 3, 1}, to_plain[] = {0, 3, 1, 2};
-    static const int64_t four[] = {4};
+    static const int64_t to_last[] = {0, 2, 3, 1}, to_plain[] = {0, 3, 1, 2}, line[] = {0, 2, 1};
     form = fitting(p, value, form);
     if (p->status != NORI_OK || p->forms[value][form] != NA_NONE) {
         return p->status == NORI_OK ? p->forms[value][form] : NA_NONE;
@@ -291,7 +291,9 @@ uint32_t nori__na_want(na_part *p, uint32_t value, int form)
         nori__na_refuse(p, "a value is read before it is made");
         return NA_NONE;
     }
-    uint32_t in[2] = {from, nori__na_ints(p, form == NA_LAST ? to_last : to_plain, 1, four)};
+    const int64_t rank[] = {nori__na_shape(p, value, NA_PLAIN).rank};
+    const int64_t *perm = rank[0] == 3 ? line : form == NA_LAST ? to_last : to_plain;
+    uint32_t in[2] = {from, nori__na_ints(p, perm, 1, rank)};
     uint32_t out = nori__na_make(p, value, form);
     nori__na_op(p, NA_TRANSPOSE, in, 2, out);
     return out;

@@ -1,22 +1,35 @@
-/* nnapi_window.c: what slides a window over pictures or resizes them: convolutions, pools, Resize. */
-#include "ops/resize.h"
+/* nnapi_window.c: what slides a window over pictures or lines: convolutions and pools. */
 #include "ops/window.h"
 #include "providers/nnapi/nnapi.h"
 
 /* ---- geometry ---- */
 
-/* NULL: read, with pads of SAME_* filled in. */
+static const char no_picture[] = "NNAPI has one or two spatial dimensions";
+
+/* A window over a line as one over a picture of height 1. */
+static void lay_down(nori__window *w)
+{
+    int64_t *const of[] = {w->kernel, w->stride, w->dilation, w->begin, w->end};
+    for (size_t i = 0; i < NORI__COUNT(of); i++) {
+        of[i][1] = of[i][0];
+        of[i][0] = i < 3 ? 1 : 0;
+    }
+    w->n = 2;
+}
+
+/* NULL: read, with pads of SAME_* filled in; of two dimensions. */
 static const char *read_window(const nori__node *n, const nori_tensor *weight, nori__window *w)
 {
     const nori__value *x = n->inputs[0];
     nori_error ignored = {0};
-    if (x->type.rank != 4) {
-        return "NNAPI has two spatial dimensions";
+    int spatial = x->type.rank - 2;
+    if (spatial < 1 || spatial > 2) {
+        return no_picture;
     }
-    if (nori__window_read(n, NULL, 2, weight ? weight->dims + 2 : NULL, w) != NORI_OK) {
+    if (nori__window_read(n, NULL, spatial, weight ? weight->dims + 2 : NULL, w) != NORI_OK) {
         return "its window cannot be read";
     }
-    for (int d = 0; d < 2; d++) {
+    for (int d = 0; d < spatial; d++) {
         int64_t out;
         if (nori__window_out(w, &ignored, d, x->type.dims[d + 2].value, &out) != NORI_OK || out < 1) {
             return "its window does not fit its input";
@@ -25,7 +38,56 @@ static const char *read_window(const nori__node *n, const nori_tensor *weight, n
             return "it has pads below 0";
         }
     }
+    if (spatial == 1) {
+        lay_down(w);
+    }
     return NULL;
+}
+
+/* [N,1,L,C] of a line [N,C,L]. */
+static na_shape line_shape(const na_part *p, uint32_t value)
+{
+    na_shape s = nori__na_shape(p, value, NA_PLAIN);
+    return (na_shape){.rank = 4, .d = {s.d[0], 1, s.d[2], s.d[1]}, .count = s.count};
+}
+
+static bool is_line(const na_part *p, uint32_t value)
+{
+    return nori__na_shape(p, value, NA_PLAIN).rank == 3;
+}
+
+static void reshape(na_part *p, uint32_t from, const na_shape *s, uint32_t to)
+{
+    const int64_t rank[] = {s->rank};
+    uint32_t in[2] = {from, nori__na_ints(p, s->d, 1, rank)};
+    nori__na_op(p, NA_RESHAPE, in, 2, to);
+}
+
+uint32_t nori__na_picture(na_part *p, uint32_t value)
+{
+    uint32_t x = nori__na_want(p, value, NA_LAST);
+    if (!is_line(p, value)) {
+        return x;
+    }
+    na_shape s = line_shape(p, value);
+    uint32_t picture = nori__na_operand_like(p, value, &s);
+    reshape(p, x, &s, picture);
+    return picture;
+}
+
+uint32_t nori__na_make_picture(na_part *p, uint32_t value)
+{
+    na_shape s = line_shape(p, value);
+    return is_line(p, value) ? nori__na_operand_like(p, value, &s) : nori__na_make(p, value, NA_LAST);
+}
+
+void nori__na_picture_made(na_part *p, uint32_t value, uint32_t picture)
+{
+    if (is_line(p, value)) {
+        na_shape s = nori__na_shape(p, value, NA_LAST);
+        uint32_t line = nori__na_make(p, value, NA_LAST);
+        reshape(p, picture, &s, line);
+    }
 }
 
 /* left, right, top, bottom */
@@ -57,7 +119,8 @@ const char *nori__na_conv_fits(const na_self *self, const nori__node *n, const n
     if (why) {
         return why;
     }
-    if (groups < 1 || weight->dims[1] * groups != n->inputs[0]->type.dims[1].value ||
+    const nori__type *x = &n->inputs[0]->type;
+    if (groups < 1 || weight->rank != x->rank || weight->dims[1] * groups != x->dims[1].value ||
         weight->dims[0] % groups != 0 || (bias && bias->count != weight->dims[0])) {
         return "its groups and weights do not fit";
     }
@@ -83,8 +146,9 @@ const char *nori__na_claim_conv(const na_self *self, const nori__node *n)
 /* [out][in][h][w] to [out][h][w][in], of depthwise ones [out][1][h][w] to [1][h][w][out]. */
 static uint32_t add_filter(na_part *p, const nori_tensor *t, bool depthwise)
 {
-    int64_t out = t->dims[0], in = t->dims[1], taps = t->dims[2] * t->dims[3];
-    na_shape s = {.rank = 4, .d = {out, t->dims[2], t->dims[3], in}, .count = t->count};
+    int64_t out = t->dims[0], in = t->dims[1], taps = t->count / out / in;
+    int64_t width = t->dims[t->rank - 1];
+    na_shape s = {.rank = 4, .d = {out, taps / width, width, in}, .count = t->count};
     float *room = nori__na_room(p, t->count);
     const float *from = t->data;
     if (!room) {
@@ -152,11 +216,13 @@ void nori__na_emit_conv(na_part *p, const na_job *j)
     const nori_tensor *bias = nori__na_weight_floats(j->node, 2, &made[1]);
     int fused;
     if (weight && (bias || !nori__na_in(j->node, 2))) {
-        uint32_t in[3] = {nori__na_want(p, j->in[0], NA_LAST),
+        uint32_t in[3] = {nori__na_picture(p, j->in[0]),
                           add_filter(p, weight, nori__na_depthwise(j->node, weight)),
                           add_bias(p, bias, weight->dims[0])};
         uint32_t out = nori__na_fuse(p, j->out, &fused);
-        nori__na_add_conv(p, j->node, weight, in, fused, nori__na_make(p, out, NA_LAST));
+        uint32_t picture = nori__na_make_picture(p, out);
+        nori__na_add_conv(p, j->node, weight, in, fused, picture);
+        nori__na_picture_made(p, out, picture);
     } else {
         nori__na_refuse(p, "its weights cannot be had as floats");
     }
@@ -169,8 +235,10 @@ void nori__na_emit_conv(na_part *p, const na_job *j)
 /* Rounding sizes up is more pads at the end. */
 static void pads_for(const nori__node *n, nori__window *w)
 {
-    for (int d = 0; d < 2; d++) {
-        int64_t in = n->inputs[0]->type.dims[d + 2].value, out = n->outputs[0]->type.dims[d + 2].value;
+    int rank = n->inputs[0]->type.rank;
+    for (int d = 4 - rank; d < 2; d++) {
+        int64_t in = n->inputs[0]->type.dims[rank - 2 + d].value;
+        int64_t out = n->outputs[0]->type.dims[rank - 2 + d].value;
         int64_t reach = (out - 1) * w->stride[d] + w->kernel[d], have = in + w->begin[d];
         w->end[d] = reach > have ? reach - have : 0;
     }
@@ -204,13 +272,14 @@ const char *nori__na_claim_pool(const na_self *self, const nori__node *n)
 static void add_pool(na_part *p, const na_job *j, int32_t code, const nori__window *w)
 {
     int fused;
-    uint32_t in[10] = {nori__na_want(p, j->in[0], NA_LAST)}, n = 1;
-    uint32_t out = nori__na_fuse(p, j->out, &fused);
+    uint32_t in[10] = {nori__na_picture(p, j->in[0])}, n = 1;
+    uint32_t out = nori__na_fuse(p, j->out, &fused), picture = nori__na_make_picture(p, out);
     n += add_pads(p, w, in + n);
     in[n++] = nori__na_int(p, w->kernel[1]);
     in[n++] = nori__na_int(p, w->kernel[0]);
     in[n++] = nori__na_int(p, fused);
-    nori__na_op(p, code, in, n, nori__na_make(p, out, NA_LAST));
+    nori__na_op(p, code, in, n, picture);
+    nori__na_picture_made(p, out, picture);
 }
 
 void nori__na_emit_pool(na_part *p, const na_job *j)
@@ -229,108 +298,17 @@ void nori__na_emit_pool(na_part *p, const na_job *j)
 const char *nori__na_claim_global_pool(const na_self *self, const nori__node *n)
 {
     (void)self;
-    return n->inputs[0]->type.rank == 4 ? NULL : "NNAPI has two spatial dimensions";
+    int rank = n->inputs[0]->type.rank;
+    return rank == 3 || rank == 4 ? NULL : no_picture;
 }
 
 void nori__na_emit_global_pool(na_part *p, const na_job *j)
 {
     na_shape x = nori__na_shape(p, j->in[0], NA_PLAIN);
     nori__window w = {.n = 2, .kernel = {x.d[2], x.d[3]}, .stride = {1, 1}};
+    if (x.rank == 3) {
+        w.kernel[0] = 1;
+        w.kernel[1] = x.d[2];
+    }
     add_pool(p, j, NA_AVERAGE_POOL_2D, &w);
-}
-
-/* ---- Resize ---- */
-
-static bool read_resize(const nori__node *n, nori__resize *r)
-{
-    const nori__value *x = n->inputs[0];
-    int64_t in[NORI_MAX_RANK], sizes[NORI_MAX_RANK];
-    nori_error ignored = {0};
-    for (int d = 0; d < x->type.rank; d++) {
-        in[d] = x->type.dims[d].value;
-    }
-    if (nori__resize_read(n, &ignored, r) != NORI_OK) {
-        return false;
-    }
-    const nori_tensor *scales = r->scales_in != UINT32_MAX ? nori__na_const(n, r->scales_in) : NULL;
-    const nori_tensor *given = r->sizes_in != UINT32_MAX ? nori__na_const(n, r->sizes_in) : NULL;
-    int n_sizes = given && given->count <= NORI_MAX_RANK ? (int)given->count : -1;
-    for (int d = 0; d < n_sizes; d++) {
-        sizes[d] = nori__tensor_get_i64(given, d);
-    }
-    scales = scales && scales->count > 0 ? scales : NULL;
-    return (scales || n_sizes >= 0) &&
-           nori__resize_sizes(n, &ignored, x->type.rank, in, NULL, scales, sizes, n_sizes, r) == NORI_OK;
-}
-
-/* The pixels NNAPI reads: by corners, by halves of pixels (both from level 30 on), or neither. */
-static const char *sampling(const nori__resize *r, const nori__value *x, bool *corners, bool *halves)
-{
-    bool whole = true;
-    *corners = r->coords == NORI__ALIGN_CORNERS;
-    *halves = r->coords == NORI__HALF_PIXEL ||
-              (r->coords == NORI__PYTORCH_HALF_PIXEL && r->out[2] > 1 && r->out[3] > 1);
-    for (int d = 2; d < 4; d++) {
-        int64_t in = x->type.dims[d].value;
-        whole = whole && r->out[d] % in == 0;
-        if ((double)in * r->scale[d] != (double)r->out[d]) {
-            return "its scales are not the ratio of its sizes";
-        }
-    }
-    if (!*corners && !*halves && r->coords != NORI__ASYMMETRIC) {
-        return "NNAPI has no such sampling";
-    }
-    if (r->mode == NORI__LINEAR) {
-        return NULL;
-    }
-    bool near = r->mode == NORI__NEAREST &&
-                (*halves ? whole && (r->round == NORI__ROUND_PREFER_FLOOR ||
-                                     r->round == NORI__ROUND_PREFER_CEIL)
-                         : !*corners && whole && r->round == NORI__ROUND_FLOOR);
-    return near ? NULL : "NNAPI does not round so";
-}
-
-const char *nori__na_claim_resize(const na_self *self, const nori__node *n)
-{
-    const nori__value *x = n->inputs[0];
-    nori__resize r;
-    bool corners, halves;
-    if (x->type.rank != 4) {
-        return "NNAPI has two spatial dimensions";
-    }
-    if (!read_resize(n, &r) || r.out[0] != x->type.dims[0].value || r.out[1] != x->type.dims[1].value) {
-        return "its sizes are not constant, or not of pictures";
-    }
-    if (r.antialias || r.exclude_outside) {
-        return "NNAPI has plain resizing only";
-    }
-    const char *why = sampling(&r, x, &corners, &halves);
-    if (why) {
-        return why;
-    }
-    int level = corners || halves ? 30 : r.mode == NORI__NEAREST ? 29 : 27;
-    return self->level < level ? "NNAPI samples so from a later feature level on (29 or 30)" : NULL;
-}
-
-void nori__na_emit_resize(na_part *p, const na_job *j)
-{
-    nori__resize r;
-    bool corners, halves;
-    if (!read_resize(j->node, &r) || sampling(&r, j->node->inputs[0], &corners, &halves)) {
-        nori__na_refuse(p, "its sizes are not constant");
-        return;
-    }
-    bool near = r.mode == NORI__NEAREST;
-    uint32_t in[6] = {nori__na_want(p, j->in[0], NA_LAST)}, n = 1;
-    in[n++] = nori__na_int(p, r.out[3]);
-    in[n++] = nori__na_int(p, r.out[2]);
-    if (near || corners || halves) {
-        in[n++] = nori__na_bool(p, false); /* channels last */
-    }
-    if (corners || halves) {
-        in[n++] = nori__na_bool(p, corners);
-        in[n++] = nori__na_bool(p, halves);
-    }
-    nori__na_op(p, near ? NA_RESIZE_NEAREST_NEIGHBOR : NA_RESIZE_BILINEAR, in, n,
-                nori__na_make(p, j->out, NA_LAST));
 }

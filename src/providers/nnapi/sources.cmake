@@ -11,6 +11,7 @@ nori_sources(
     nnapi_qdq.c
     nnapi_qlinear.c
     nnapi_quant.c
+    nnapi_resize.c
     nnapi_value.c
     nnapi_window.c
 )
