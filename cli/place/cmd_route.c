@@ -129,7 +129,7 @@ static int read_options(route_job *j)
 static int run(cli_args *args)
 {
     static route_job j;
-    j = (route_job){.args = args, .place = {.args = args}};
+    j = (route_job){.args = args, .place = {.args = args}, .refusal_lock = PTHREAD_MUTEX_INITIALIZER};
     int code = read_options(&j);
     code = code == EXIT_YES ? route_prepare(&j) : code;
     code = code == EXIT_YES ? route_calls(&j) : code;

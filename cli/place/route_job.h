@@ -33,6 +33,9 @@ typedef struct route_job {
     atomic_bool log_failed; /* then nothing is sent any more */
     char when[32];
     uint64_t records, sent, received; /* of the log */
+    uint64_t refused;                 /* requests that the server did not answer ... */
+    nori_error refusal;               /* ... and the first of them: under its own lock */
+    pthread_mutex_t refusal_lock;
     double atol, rtol; /* answers agree with the device's own within these */
     double deadline, rate, seconds;   /* seconds: how long; 0: by calls */
     long calls, callers;

@@ -7,6 +7,17 @@
 
 /* ---- the way to the server ---- */
 
+/* Calls that were given up here say nothing of the server. */
+static void note(route_job *j, nori_status status, const nori_error *err)
+{
+    if (status != NORI_OK && status != NORI_ERROR_CANCELLED) {
+        pthread_mutex_lock(&j->refusal_lock);
+        j->refusal = j->refused == 0 ? *err : j->refusal;
+        j->refused++;
+        pthread_mutex_unlock(&j->refusal_lock);
+    }
+}
+
 static nori_status send_call(void *user, int second, const nori_tensor *const *inputs, size_t n_in,
                              nori_tensor **outputs, size_t n_out, nori_route_stopped stopped,
                              void *stopped_user, nori_route_traffic *traffic, nori_error *err)
@@ -25,6 +36,7 @@ static nori_status send_call(void *user, int second, const nori_tensor *const *i
                         .n_out = n_out,
                         .stop = &stop};
     nori_status s = remote_infer(j->r, &call, outputs, &t, err);
+    note(j, s, err);
     traffic->sent_bytes = t.sent;
     traffic->received_bytes = t.received;
     return s;
@@ -35,6 +47,7 @@ static nori_status send_probe(void *user, nori_route_traffic *traffic, nori_erro
     route_job *j = user;
     remote_times t = {0};
     nori_status s = remote_get(j->r, "/v2/health/live", NULL, &t, NULL, err);
+    note(j, s, err);
     traffic->sent_bytes = t.sent;
     traffic->received_bytes = t.received;
     return s;
@@ -210,6 +223,7 @@ static void free_tensors(nori_tensor **list, size_t n)
 void route_close(route_job *j)
 {
     nori_route_free(j->route);
+    pthread_mutex_destroy(&j->refusal_lock);
     remote_free(j->r);
     if (j->log) {
         fclose(j->log);

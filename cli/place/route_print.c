@@ -67,6 +67,10 @@ static void print_json(const route_job *j, const sums *s, const nori_policy_view
     cli_json_uint(&w, "requests", j->records);
     cli_json_uint(&w, "sent_bytes", j->sent);
     cli_json_uint(&w, "received_bytes", j->received);
+    cli_json_uint(&w, "not_answered_by_server", j->refused);
+    if (j->refused > 0) {
+        cli_json_string(&w, "first_not_answered", j->refusal.message);
+    }
     json_times(&w, "all", &s->all);
     for (int i = 0; i < NORI_PLACES; i++) {
         json_times(&w, names[i + 1], &s->by[i]);
@@ -100,9 +104,9 @@ static void print_text(const route_job *j, const sums *s, const nori_policy_view
             printf("\n");
         }
     }
-    printf("\n%llu of %ld calls answered, %llu by a hedge; %llu answers are the device's own within 1e-3\n",
+    printf("\n%llu of %ld calls answered, %llu by a hedge; %llu answers are the device's own within %g\n",
            (unsigned long long)s->answered, j->done, (unsigned long long)s->hedged,
-           (unsigned long long)s->agree);
+           (unsigned long long)s->agree, j->atol > j->rtol ? j->atol : j->rtol);
     if (j->deadline > 0) {
         printf("%llu later than %.4g ms\n", (unsigned long long)s->late, 1e3 * j->deadline);
     }
@@ -111,6 +115,12 @@ static void print_text(const route_job *j, const sums *s, const nori_policy_view
     printf("left the device: %llu requests, %llu bytes; came back: %llu bytes\n",
            (unsigned long long)j->records, (unsigned long long)j->sent,
            (unsigned long long)j->received);
+}
+
+static void warn(const route_job *j, uint64_t count, const char *what, const nori_error *first)
+{
+    cli_warn(j->args, "%llu %s; the first of them: %s%s%s", (unsigned long long)count, what, first->message,
+             first->hint[0] ? "\n  hint: " : "", first->hint);
 }
 
 int route_report(route_job *j)
@@ -133,9 +143,11 @@ int route_report(route_job *j)
                              cli_value(j->args, "--log"));
     }
     if (s.answered < (uint64_t)j->done) {
-        cli_warn(j->args, "%lld calls had no answer; the first of them: %s",
-                 (long long)j->done - (long long)s.answered, j->error.message);
+        warn(j, (uint64_t)j->done - s.answered, "calls had no answer", &j->error);
         return EXIT_NO;
+    }
+    if (j->refused > 0) {
+        warn(j, j->refused, "requests had no answer of the server", &j->refusal);
     }
     return s.agree == s.answered ? EXIT_YES : EXIT_NO;
 }

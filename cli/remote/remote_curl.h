@@ -4,6 +4,7 @@
 #define NORI_CLI_REMOTE_CURL_H
 
 #include <curl/curl.h>
+#include <pthread.h>
 
 #include "remote.h"
 
@@ -21,6 +22,18 @@ typedef struct remote_curl {
     void (*slist_free_all)(struct curl_slist *list);
 } remote_curl;
 extern remote_curl remote_curl_functions;
+
+#define IDLE_MOST 64
+
+/* A server; connections that are kept between calls. */
+struct remote {
+    char *url, *model, *ca;
+    char *authorization; /* "Authorization: Bearer ...", or NULL */
+    double timeout;
+    pthread_mutex_t lock;
+    CURL *idle[IDLE_MOST];
+    int n_idle;
+};
 
 /* 0 or an exit code. */
 int remote_curl_load(const cli_args *args);

@@ -1,177 +1,15 @@
-/* remote_http.c: calls to a server by libcurl: connections, times, what went over the wire. */
-#include <pthread.h>
-#include <stdarg.h>
+/* remote_call.c: one call to a server by libcurl: connections that are kept, times, what went over the
+ * wire. */
+#include "remote.h"
+
+#if defined(NORI_WITH_CURL) && defined(NORI_WITH_JANSSON)
 #include <stdlib.h>
 #include <string.h>
 
-#include "nori/place.h"
-#include "remote.h"
-
-nori_status remote_fail(nori_error *err, nori_status status, const char *fmt, ...)
-{
-    va_list list;
-    if (err && err->status == NORI_OK) {
-        err->status = status;
-        va_start(list, fmt);
-        vsnprintf(err->message, sizeof(err->message), fmt, list);
-        va_end(list);
-    }
-    return status;
-}
-
-#if defined(NORI_WITH_CURL) && defined(NORI_WITH_JANSSON)
 #include "remote_curl.h"
 
 #define curl remote_curl_functions
-
-#define IDLE_MOST 64
 #define ANSWER_MOST ((size_t)1 << 31) /* bytes of an answer that are taken */
-
-struct remote {
-    char *url, *model, *ca;
-    char *authorization; /* "Authorization: Bearer ...", or NULL */
-    double timeout;
-    pthread_mutex_t lock;
-    CURL *idle[IDLE_MOST];
-    int n_idle;
-};
-
-const char *remote_url(const remote *r)
-{
-    return r->url;
-}
-
-const char *remote_model(const remote *r)
-{
-    return r->model;
-}
-
-double remote_timeout(const remote *r)
-{
-    return r->timeout;
-}
-
-void remote_free(remote *r)
-{
-    if (r) {
-        for (int i = 0; i < r->n_idle; i++) {
-            curl.easy_cleanup(r->idle[i]);
-        }
-        pthread_mutex_destroy(&r->lock);
-        free(r->url);
-        free(r->model);
-        free(r->ca);
-        free(r->authorization);
-        free(r);
-    }
-}
-
-/* ---- opening ---- */
-
-/* The first line of the file, behind "Authorization: Bearer ". */
-static int read_token(const cli_args *args, const char *path, char **header)
-{
-    static const char before[] = "Authorization: Bearer ";
-    char line[4096];
-    nori_error err = {0};
-    FILE *f = cli_open(path, true, &err);
-    if (!f) {
-        return cli_fail(args, &err);
-    }
-    bool got = fgets(line, sizeof(line), f) != NULL;
-    fclose(f);
-    line[got ? strcspn(line, "\r\n") : 0] = 0;
-    if (!line[0]) {
-        return cli_fail_text(args, NORI_ERROR_DATA, "%s: a token was expected on its first line", path);
-    }
-    size_t size = sizeof(before) + strlen(line);
-    *header = malloc(size);
-    if (!*header) {
-        return cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
-    }
-    snprintf(*header, size, "%s%s", before, line);
-    return EXIT_YES;
-}
-
-static char *copy_of(const char *text, size_t n)
-{
-    char *copy = malloc(n + 1);
-    if (copy) {
-        memcpy(copy, text, n);
-        copy[n] = 0;
-    }
-    return copy;
-}
-
-/* "models/digits.onnx" is digits there, unless the URL or --cloud-model says otherwise. */
-static char *name_of(const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const char *dot = strrchr(name, '.');
-    return copy_of(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
-}
-
-static int set_up(const cli_args *args, const char *url, const char *model, remote *r)
-{
-    const char *at = strstr(url, "/v2/models/"), *given = cli_value(args, "--cloud-model");
-    const char *token = cli_value(args, "--token-file"), *ca = cli_value(args, "--ca");
-    const char *timeout = cli_value(args, "--timeout");
-    nori_error err = {0};
-    size_t n = at ? (size_t)(at - url) : strlen(url);
-    while (n > 0 && url[n - 1] == '/') {
-        n--;
-    }
-    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
-        return cli_usage(args, "--cloud \"%s\": http://host:port or https://host:port was expected", url);
-    }
-    r->timeout = 10;
-    if (timeout && (nori_quantity_parse(timeout, NORI_QUANTITY_TIME, &r->timeout, &err) != NORI_OK ||
-                    r->timeout <= 0)) {
-        return cli_usage(args, "--timeout \"%s\": a time above 0 was expected, as 10s", timeout);
-    }
-    r->url = copy_of(url, n);
-    r->ca = ca ? copy_of(ca, strlen(ca)) : NULL;
-    const char *there = at ? at + strlen("/v2/models/") : NULL;
-    r->model = given ? copy_of(given, strlen(given))
-               : there ? copy_of(there, strcspn(there, "/"))
-                       : name_of(model);
-    if (!r->url || !r->model || (ca && !r->ca)) {
-        return cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
-    }
-    for (const char *p = r->model; *p; p++) {
-        bool plain = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
-                     (*p >= '0' && *p <= '9') || strchr("._-~", *p);
-        if (!plain) {
-            return cli_usage(args, "the model is called \"%s\" there: letters, digits and ._-~ were "
-                             "expected; --cloud-model NAME says another", r->model);
-        }
-    }
-    return token ? read_token(args, token, &r->authorization) : EXIT_YES;
-}
-
-int remote_open(const cli_args *args, const char *model, remote **out)
-{
-    const char *url = cli_value(args, "--cloud");
-    int code = remote_curl_load(args);
-    if (code != EXIT_YES) {
-        return code;
-    }
-    remote *r = calloc(1, sizeof(*r));
-    if (!r || curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
-        pthread_mutex_init(&r->lock, NULL) != 0) {
-        free(r);
-        return cli_fail_text(args, NORI_ERROR_MEMORY, "out of memory");
-    }
-    code = set_up(args, url, model, r);
-    if (code != EXIT_YES) {
-        remote_free(r);
-        return code;
-    }
-    *out = r;
-    return EXIT_YES;
-}
-
-/* ---- one call ---- */
 
 typedef struct answer {
     char *body;
@@ -179,6 +17,7 @@ typedef struct answer {
     size_t head; /* of Inference-Header-Content-Length; SIZE_MAX: none */
     bool failed; /* out of memory, or too much */
     uint64_t sent, received; /* headers and bodies, as they went */
+    char why[CURL_ERROR_SIZE]; /* of a call that got no answer, or "" */
 } answer;
 
 /* Called with all that goes over a connection. */
@@ -300,8 +139,9 @@ static bool make_headers(const remote *r, size_t head, bool binary, struct curl_
 static void configure(CURL *c, const remote *r, const char *url, double timeout, answer *a,
                       const remote_stop *stop)
 {
-    double limit = timeout > 0 ? timeout : r->timeout;
     curl.easy_reset(c); /* keeps its connections */
+    curl.easy_setopt(c, CURLOPT_ERRORBUFFER, a->why);
+    double limit = timeout > 0 ? timeout : r->timeout;
     curl.easy_setopt(c, CURLOPT_URL, url);
     curl.easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
     curl.easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -329,6 +169,33 @@ static nori_status refused(const char *url, long status, const answer *a, nori_e
 {
     return remote_fail(err, NORI_ERROR_UNAVAILABLE, "%s answered %ld: %.300s", url, status,
                        a->body && a->size > 0 ? a->body : "nothing more was said");
+}
+
+/* Why there was no answer, and what to do. Texts are those of OpenSSL, GnuTLS and libcurl itself. */
+static nori_status unanswered(const remote *r, const char *url, CURLcode code, const char *why,
+                              nori_error *err)
+{
+    const char *hint = "";
+    if (code == CURLE_PEER_FAILED_VERIFICATION) {
+        hint = strstr(why, "expired") ? "the server needs a new certificate"
+               : strstr(why, "match") ? "call the server by the name or address that its certificate has"
+               : r->ca ? "--ca FILE must hold the server's own certificate, or that of who signed it"
+                       : "--ca FILE names the certificate to trust: the server's own, or that of who signed it";
+    } else if (code == CURLE_SSL_CACERT_BADFILE) {
+        hint = "--ca: a file of PEM certificates was expected";
+    } else if (code == CURLE_SSL_CONNECT_ERROR) {
+        hint = "a server without TLS is called by http://";
+    } else if (code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR) {
+        hint = "a server with TLS is called by https://";
+    } else if (code == CURLE_COULDNT_CONNECT) {
+        hint = "does a server listen there? nori serve does";
+    }
+    nori_status s = remote_fail(err, NORI_ERROR_UNAVAILABLE, "%s: %s", url,
+                                why[0] ? why : curl.easy_strerror(code));
+    if (err && !err->hint[0]) {
+        snprintf(err->hint, sizeof(err->hint), "%s", hint);
+    }
+    return s;
 }
 
 /* One request: a GET where body is NULL. On success the answer's body is the caller's. */
@@ -361,13 +228,14 @@ static nori_status call_server(remote *r, const char *path, const char *body, si
     CURLcode code = curl.easy_perform(c);
     curl.easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
     read_times(c, a, times);
+    curl.easy_setopt(c, CURLOPT_ERRORBUFFER, NULL);
     nori_status s = NORI_OK;
     if (a->failed) {
         s = remote_fail(err, NORI_ERROR_MEMORY, "the answer of %s is too large to be held", url);
     } else if (code == CURLE_ABORTED_BY_CALLBACK) {
         s = remote_fail(err, NORI_ERROR_CANCELLED, "the call to %s was given up", url);
     } else if (code != CURLE_OK) {
-        s = remote_fail(err, NORI_ERROR_UNAVAILABLE, "%s: %s", url, curl.easy_strerror(code));
+        s = unanswered(r, url, code, a->why, err);
     } else if (status < 200 || status >= 300) {
         s = refused(url, status, a, err);
     }
