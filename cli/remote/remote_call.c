@@ -180,7 +180,8 @@ static nori_status unanswered(const remote *r, const char *url, CURLcode code, c
         hint = strstr(why, "expired") ? "the server needs a new certificate"
                : strstr(why, "match") ? "call the server by the name or address that its certificate has"
                : r->ca ? "--ca FILE must hold the server's own certificate, or that of who signed it"
-                       : "--ca FILE names the certificate to trust: the server's own, or that of who signed it";
+                       : "--ca FILE names the certificate to trust: the server's own, or that of who signed "
+                         "it";
     } else if (code == CURLE_SSL_CACERT_BADFILE) {
         hint = "--ca: a file of PEM certificates was expected";
     } else if (code == CURLE_SSL_CONNECT_ERROR) {
