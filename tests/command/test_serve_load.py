@@ -195,6 +195,20 @@ class Load(ServeCase):
             time.sleep(0.02)
         self.assertTrue(hit)
 
+    def test_a_size_outside_what_was_compiled(self):
+        """A provider that declares N from 2 to 3: other sizes are refused with both, and nothing is built anew."""
+        if not FAKE:
+            self.skipTest("NORI_FAKE_PROVIDER is not set")
+        s = self.serve(self.file("m.onnx", mf.one_node("Relu", ["N"], ["N"])), "--provider",
+                       FAKE + ":cost=1,low=2,high=3", "--json")
+        prepared = sum('"preparing"' in line for line in s.out if line)
+        for size, code in (2, 200), (3, 200), (5, 400), (1, 400), (2, 200):
+            a = s.infer("m", **floats("x", [size], [-1.0] * size))
+            self.assertEqual(a.status, code, a.body)
+            if code == 400:
+                self.assertRegex(a.json()["error"], "N.*2.*3.*%d" % size)
+        self.assertEqual(sum('"preparing"' in line for line in s.out if line), prepared)
+
     def test_end_loses_nothing(self):
         """Callers with connections that stay, until the server says it ends: each answer is whole."""
         path = self.file("slow.onnx", loop_model(20000 // SCALE))
