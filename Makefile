@@ -4,6 +4,7 @@ NORI = $(BUILD)/nori
 PREFIX = /usr/local
 
 TIME = 60
+ENGINE = libfuzzer
 
 .PHONY: all setup build run test test-all bench fuzz install package clean
 all: build
@@ -34,10 +35,10 @@ bench: build
 	@NORI_TEST_TIMES=1 ctest --test-dir $(BUILD) -R '^(creation|cpu_half|memory)$$' || true
 	@bench/targets.py --build $(BUILD) $(if $(MODELS),--models $(MODELS)) $(TARGETS)
 
-# Each fuzz target for TIME seconds, one after another; what breaks is put into build/fuzz/found.
+# Each fuzz target for TIME seconds, one after another, then a table. ENGINE=afl: by AFL++.
 fuzz:
-	@tools/setup.sh clang libclang-rt-dev
-	@fuzz/run.sh $(TIME) $(TARGETS)
+	@tools/setup.sh clang libclang-rt-dev $(if $(filter afl,$(ENGINE)),afl++)
+	@fuzz/campaign.py --seconds $(TIME) --engine $(ENGINE) $(TARGETS)
 
 # Installs what `make build` made; DESTDIR is put before every path.
 install:

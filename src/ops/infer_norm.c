@@ -69,11 +69,24 @@ nori_status nori__infer_axis_norm(nori__infer *c)
 }
 
 /* Mean and InvStdDev (outputs 1 and 2): 1 from axis on, of the type stash_type says. */
+/* The type that mean and deviation are computed and given in. */
+static nori_status stash_type(nori__infer *c, nori_type *type)
+{
+    int64_t given = nori__attr_i(c->node, "stash_type", NORI_FLOAT);
+    if (given < 0 || given >= NORI_TYPE_COUNT || !nori__type_is_float((nori_type)given)) {
+        return nori__fail(c->err, NORI_ERROR_MODEL, "stash_type is %lld, which is no type of floats",
+                          (long long)given);
+    }
+    *type = (nori_type)given;
+    return NORI_OK;
+}
+
 nori_status nori__infer_layer_norm(nori__infer *c)
 {
     int axis, rank = nori__in_rank(c, 0);
-    nori_type stash = (nori_type)nori__attr_i(c->node, "stash_type", NORI_FLOAT);
+    nori_type stash;
     nori__dim dims[NORI_MAX_RANK];
+    NORI__TRY(stash_type(c, &stash));
     nori__out_like(c, 0, 0);
     for (uint32_t o = 1; o < c->node->output_count; o++) {
         nori__out_elem(c, o, stash);
@@ -105,8 +118,9 @@ nori_status nori__infer_rms_norm(nori__infer *c)
 nori_status nori__infer_simplified_layer_norm(nori__infer *c)
 {
     int axis, rank = nori__in_rank(c, 0);
-    nori_type stash = (nori_type)nori__attr_i(c->node, "stash_type", NORI_FLOAT);
+    nori_type stash;
     nori__dim dims[NORI_MAX_RANK];
+    NORI__TRY(stash_type(c, &stash));
     NORI__TRY(nori__infer_rms_norm(c));
     if (c->node->output_count < 2 || rank < 0) {
         return NORI_OK;

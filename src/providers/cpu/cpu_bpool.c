@@ -59,7 +59,8 @@ static void bpool_units(void *user, int64_t begin, int64_t end, int thread)
         size_t b = (size_t)u / g->out[0], row = (size_t)u % g->out[0];
         size_t rows = job->average ? bpool_seen(job, 0, row) : 0;
         for (size_t j = 0; divide && j < g->out[1]; j++) {
-            divide[j] = (float)(rows * bpool_seen(job, 1, j));
+            size_t count = rows * bpool_seen(job, 1, j);
+            divide[j] = count ? (float)count : 1; /* nothing but pads: 0 */
         }
         job->kern->f32_block_pool(g, !job->average, row, job->x + b * g->in[0] * g->in[1] * c,
                                   job->y + (b * g->out[0] + row) * g->out[1] * c, divide);

@@ -119,7 +119,8 @@ static void pool_row(const pool_job *job, const float *x, int64_t o, float *line
     kern->f32_window_sum(n, kw, (size_t)w->stride[1], (size_t)w->dilation[1], line, y);
     int64_t rows = seen(job, 0, o, job->all);
     for (size_t j = 0; j < n; j++) {
-        y[j] /= (float)(rows * seen(job, 1, (int64_t)j, job->all));
+        int64_t count = rows * seen(job, 1, (int64_t)j, job->all);
+        y[j] /= count ? (float)count : 1; /* nothing but pads: 0 */
     }
 }
 

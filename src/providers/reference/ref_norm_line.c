@@ -46,6 +46,19 @@ static void next(params *p, const nori_tensor *x)
     }
 }
 
+/* Every output that is wanted holds what this file writes. */
+static nori_status outputs_fit(const nori_call *call)
+{
+    for (uint32_t i = 0; i < call->n_out; i++) {
+        if (nori__nn_wants(call, i) && call->out[i]->type != NORI_DOUBLE) {
+            return nori__fail(call->err, NORI_ERROR_DATA,
+                              "output %u is of type %s, which is not one of floats", i,
+                              nori_type_name((nori_type)call->out[i]->type));
+        }
+    }
+    return NORI_OK;
+}
+
 /* centered: the mean is taken off (LayerNormalization), or not (RMSNormalization). inverse_out:
  * the output of the inverse deviation; the mean is the one before it, unless that is the result. */
 static nori_status line_norm(nori_call *call, bool centered, uint32_t inverse_out)
@@ -59,6 +72,7 @@ static nori_status line_norm(nori_call *call, bool centered, uint32_t inverse_ou
     if (x->type != NORI_DOUBLE) {
         return nori__nn_type_error(call, 0);
     }
+    NORI__TRY(outputs_fit(call));
     NORI__TRY(nori__fix_axis(call->err, nori__attr_i(call->node, "axis", -1), x->rank, &axis));
     NORI__TRY(param_strides(call, 1, x, p.strides[0]));
     NORI__TRY(param_strides(call, 2, x, p.strides[1]));
@@ -129,6 +143,7 @@ static nori_status skip_norm(nori_call *call, bool centered)
     if (x->type != NORI_DOUBLE || x->rank < 1 || skip->type != NORI_DOUBLE) {
         return nori__nn_type_error(call, 0);
     }
+    NORI__TRY(outputs_fit(call));
     uint32_t bias_in = centered ? 4 : 3;
     for (uint32_t i = 2; i <= bias_in; i++) {
         NORI__TRY(nori__nn_count(call, i, "gamma, beta or bias", n));

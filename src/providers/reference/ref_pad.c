@@ -147,9 +147,18 @@ nori_status nori__ref_Crop(nori_call *call)
 nori_status nori__ref_CenterCropPad(nori_call *call)
 {
     NORI__TRY(nori__ref_need(call, 0));
+    NORI__TRY(nori__ref_need(call, 1));
     const nori_tensor *in = call->in[0];
     nori_tensor *out = call->out[0];
     nori__move m;
+    size_t n_axes = 0;
+    if (!nori__attr_ints(call->node, "axes", &n_axes)) {
+        n_axes = in->rank;
+    }
+    if ((size_t)call->in[1]->count != n_axes) { /* inference saw it only where it knew the content */
+        return nori__fail(call->err, NORI_ERROR_DATA, "shape has %lld entries for %zu axes",
+                          (long long)call->in[1]->count, n_axes);
+    }
     if (!out || out->rank != in->rank) {
         return NORI_OK;
     }

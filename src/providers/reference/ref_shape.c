@@ -192,8 +192,16 @@ nori_status nori__ref_ConstantOfShape(nori_call *call)
 nori_status nori__ref_Expand(nori_call *call)
 {
     NORI__TRY(nori__ref_need(call, 0));
+    NORI__TRY(nori__ref_need(call, 1));
     const nori_tensor *in = call->in[0];
     nori_tensor *out = call->out[0];
+    /* A size that inference took for one not known. */
+    for (int64_t d = 0; d < call->in[1]->count; d++) {
+        if (nori__tensor_get_i64(call->in[1], d) < 0) {
+            return nori__fail(call->err, NORI_ERROR_DATA, "entry %lld of the shape is %lld", (long long)d,
+                              (long long)nori__tensor_get_i64(call->in[1], d));
+        }
+    }
     if (!out) {
         return NORI_OK;
     }

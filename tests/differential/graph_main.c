@@ -1,0 +1,261 @@
+/* graph_main.c: nori-graphs, random graphs run in many ways.
+ *
+ *     nori-graphs [--count N] [--seed N] [--nodes N] [--ort LIBRARY] [--keep FOLDER] [--state FILE]
+ *     nori-graphs --replay FOLDER ...     cases that were kept; a folder holds model.onnx and input_N.pb
+ *
+ * The first fault of each kind is made small and kept in FOLDER/SEED; exit code 1 then. --state continues
+ * where the last run with that file ended, and adds up what was run without a fault. */
+#include <time.h>
+
+#include "graphs.h"
+
+static struct {
+    long count;
+    unsigned long long seed;
+    int nodes, most_faults;
+    bool shrink;
+    const char *ort, *keep, *state;
+} o = {100, 1, 30, 5, true, NULL, "/tmp/nori-graphs", NULL};
+
+/* What was run over all runs with one state file. */
+static struct {
+    unsigned long long next, graphs, nodes, clean, faults, runs, unsteady, ort_ran;
+} total;
+
+static unsigned long ops_of_ort[512]; /* graphs that ONNX Runtime alone sees otherwise, by operator */
+static char ort_names[512][40];
+
+static void load_state(void)
+{
+    FILE *f = o.state ? fopen(o.state, "r") : NULL;
+    total.next = o.seed;
+    if (f) {
+        if (fscanf(f,
+                   "next %llu graphs %llu nodes %llu clean %llu faults %llu runs %llu unsteady %llu ort %llu",
+                   &total.next, &total.graphs, &total.nodes, &total.clean, &total.faults, &total.runs,
+                   &total.unsteady, &total.ort_ran) != 8) {
+            fprintf(stderr, "nori-graphs: %s is no state\n", o.state);
+            exit(2);
+        }
+        fclose(f);
+    }
+}
+
+static void save_state(void)
+{
+    char path[4200];
+    if (!o.state) {
+        return;
+    }
+    snprintf(path, sizeof(path), "%s.new", o.state);
+    FILE *f = fopen(path, "w");
+    if (f) {
+        fprintf(f,
+                "next %llu graphs %llu nodes %llu clean %llu faults %llu runs %llu unsteady %llu ort %llu\n",
+                total.next, total.graphs, total.nodes, total.clean, total.faults, total.runs, total.unsteady,
+                total.ort_ran);
+        fclose(f);
+        rename(path, o.state);
+    }
+}
+
+/* ONNX Runtime differs from the standard in places (docs/differences.md): what one node of the graph alone
+ * shows too is put down to that operator. */
+static bool ort_sees_one_otherwise(graphs_workers *w, size_t i, const graph_case *c)
+{
+    graphs_values *all = calloc(1, sizeof(*all));
+    char why[GRAPHS_TEXT] = "";
+    bool found = false;
+    assert_non_null(all);
+    bool measured = graphs_measure_case(c, all, 5, false, why);
+    for (size_t k = 0; measured && !found && k < c->m.graph.nodes.count; k++) {
+        graph_case one;
+        graphs_fault fault;
+        const nori__pb_node *n = &c->m.graph.nodes.items[k];
+        if (!graph_case_one(c, all, k, &one)) {
+            continue;
+        }
+        found = graphs_faulty(w, i, &one, &fault);
+        for (size_t r = 0; found && r < NORI__COUNT(ort_names); r++) {
+            if (ops_of_ort[r] == 0) {
+                snprintf(ort_names[r], sizeof(ort_names[r]), "%.*s", (int)n->op_type.n, n->op_type.p);
+            }
+            if (strncmp(ort_names[r], n->op_type.p, n->op_type.n) == 0 && !ort_names[r][n->op_type.n]) {
+                ops_of_ort[r]++;
+                break;
+            }
+        }
+        graph_case_free(&one);
+    }
+    graphs_cut(all, 0);
+    free(all);
+    return found;
+}
+
+static void show(const graph_case *c, const graphs_fault *f, const char *worker)
+{
+    printf("  %s: %s by %s: %s\n ", f->kind, worker, f->way, f->text);
+    for (size_t i = 0; i < c->m.graph.nodes.count; i++) {
+        printf(" %.*s", (int)c->m.graph.nodes.items[i].op_type.n, c->m.graph.nodes.items[i].op_type.p);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
+static void keep(const char *name, graphs_workers *w, graph_case *c, graphs_fault *f)
+{
+    char folder[4200], why[2 * GRAPHS_TEXT];
+    const char *worker = graphs_worker_name(w, f->worker);
+    graph_case_write(o.keep, c, "cases of nori-graphs\n");
+    snprintf(folder, sizeof(folder), "%s/%s", o.keep, name);
+    snprintf(why, sizeof(why), "%s: %s by %s: %s\n", f->kind, worker, f->way, f->text);
+    graph_case_write(folder, c, why);
+    printf("%s: %zu nodes\n", folder, c->m.graph.nodes.count);
+    show(c, f, worker);
+    if (o.shrink) {
+        graphs_shrink(w, c, f);
+        snprintf(folder, sizeof(folder), "%s/%s-small", o.keep, name);
+        snprintf(why, sizeof(why), "%s: %s by %s: %s\n", f->kind, worker, f->way, f->text);
+        graph_case_write(folder, c, why);
+        printf("%s: %zu nodes\n", folder, c->m.graph.nodes.count);
+        show(c, f, worker);
+    }
+}
+
+/* Runs a case by all workers; whether it is free of faults. */
+static bool try_case(graphs_workers *w, graph_case *c, const char *name)
+{
+    graphs_values *all = calloc(1, sizeof(*all));
+    char why[GRAPHS_TEXT] = "";
+    bool clean = true;
+    size_t suspect = SIZE_MAX;
+    assert_non_null(all);
+    if (!graphs_measure_case(c, all, 99, false, why)) {
+        printf("%s: does not run by itself: %s\n", name, why);
+        graphs_cut(all, 0);
+        free(all);
+        return false;
+    }
+    for (size_t i = 0; i < graphs_workers_count(w); i++) {
+        graphs_worker_send(w, i, c);
+    }
+    for (size_t i = 0; i < graphs_workers_count(w); i++) {
+        graphs_answers answers;
+        graphs_fault fault;
+        bool answered = graphs_worker_receive(w, i, &answers);
+        for (size_t k = 0; k < answers.count; k++) {
+            total.runs += answers.items[k].status == 0;
+            total.ort_ran += graphs_worker_is_ort(w, i) && answers.items[k].status == 0;
+        }
+        if (suspect == SIZE_MAX && graphs_judge(c, all, answered, &answers, &fault) &&
+            (answered || !graphs_worker_is_ort(w, i))) {
+            suspect = i;
+        }
+        graphs_answers_free(&answers);
+    }
+    graphs_cut(all, 0);
+    free(all);
+    if (suspect != SIZE_MAX) {
+        graphs_fault fault;
+        if (!graphs_faulty(w, suspect, c, &fault)) {
+            total.unsteady++;
+        } else if (!graphs_worker_is_ort(w, suspect) || !ort_sees_one_otherwise(w, suspect, c)) {
+            keep(name, w, c, &fault);
+            clean = false;
+        }
+    }
+    return clean;
+}
+
+static int replay(graphs_workers *w, int count, char **folders)
+{
+    int bad = 0;
+    o.shrink = false;
+    for (int i = 0; i < count; i++) {
+        graph_case c;
+        char why[GRAPHS_TEXT] = "";
+        if (!graph_case_read(folders[i], &c, why)) {
+            printf("%s: %s\n", folders[i], why);
+            return 2;
+        }
+        bool fine = try_case(w, &c, "replayed");
+        printf("%s: %s\n", folders[i], fine ? "agrees" : "DISAGREES");
+        bad += !fine;
+        graph_case_free(&c);
+    }
+    return bad ? 1 : 0;
+}
+
+static int random_graphs(graphs_workers *w)
+{
+    int faults = 0;
+    load_state();
+    for (long k = 0; k < o.count && faults < o.most_faults; k++) {
+        graph_case c;
+        char name[32];
+        unsigned long long seed = total.next;
+        total.next++;
+        snprintf(name, sizeof(name), "%llu", seed);
+        graph_draw(seed, o.nodes, &c);
+        if (c.m.graph.outputs.count > 0) {
+            size_t nodes = c.m.graph.nodes.count;
+            bool clean = try_case(w, &c, name);
+            faults += !clean;
+            total.faults += !clean;
+            total.graphs++;
+            total.nodes += nodes;
+            total.clean = clean ? total.clean + 1 : 0;
+        }
+        graph_case_free(&c);
+        if (k % 50 == 49 || k + 1 == o.count || faults == o.most_faults) {
+            save_state();
+        }
+    }
+    printf(
+        "%llu graphs of %.1f nodes, %llu runs, %llu by ONNX Runtime, %llu unsteady; %llu faults, %llu graphs "
+        "since the last\n",
+        total.graphs, total.graphs ? (double)total.nodes / (double)total.graphs : 0.0, total.runs,
+        total.ort_ran, total.unsteady, total.faults, total.clean);
+    for (size_t r = 0; r < NORI__COUNT(ort_names) && ops_of_ort[r]; r++) {
+        printf("%s %s of this run, by one node alone (%lu)",
+               r ? "," : "ONNX Runtime sees otherwise:", ort_names[r], ops_of_ort[r]);
+    }
+    printf("%s", ops_of_ort[0] ? "\n" : "");
+    return faults ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    int first = 1, code;
+    if (argc > 1 && strcmp(argv[1], "--worker") == 0) {
+        return graphs_worker_main(argc, argv);
+    }
+    bool cases = argc > 2 && strcmp(argv[1], "--replay") == 0;
+    for (first = cases ? argc : 1; first < argc; first += 2) {
+        const char *name = argv[first], *value = first + 1 < argc ? argv[first + 1] : NULL;
+        if (value && strcmp(name, "--count") == 0) {
+            o.count = strtol(value, NULL, 10);
+        } else if (value && strcmp(name, "--seed") == 0) {
+            o.seed = strtoull(value, NULL, 10);
+        } else if (value && strcmp(name, "--nodes") == 0) {
+            o.nodes = (int)strtol(value, NULL, 10);
+        } else if (value && strcmp(name, "--faults") == 0) {
+            o.most_faults = (int)strtol(value, NULL, 10);
+        } else if (value && strcmp(name, "--ort") == 0) {
+            o.ort = value;
+        } else if (value && strcmp(name, "--keep") == 0) {
+            o.keep = value;
+        } else if (value && strcmp(name, "--state") == 0) {
+            o.state = value;
+        } else {
+            fprintf(stderr,
+                    "usage: nori-graphs [--count N] [--seed N] [--nodes N] [--faults N] [--ort LIBRARY]\n"
+                    "                   [--keep FOLDER] [--state FILE] | --replay FOLDER ...\n");
+            return 2;
+        }
+    }
+    graphs_workers *w = graphs_workers_open(argv[0], o.ort);
+    code = cases ? replay(w, argc - 2, argv + 2) : random_graphs(w);
+    graphs_workers_close(w);
+    return code;
+}

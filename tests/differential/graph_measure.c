@@ -1,0 +1,356 @@
+/* graph_measure.c: what each node of a graph gives, by the reference kernels, one node at a time, and how far
+ * a few roundings more would move it. Stands for what a graph means: no other part of nori takes part. */
+#include <math.h>
+
+#include "graphs.h"
+#include "ops/op.h"
+
+enum { MOST_ELEMENTS = 20000 };
+
+graphs_value *graphs_find(graphs_values *all, nori__str name)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        if (strlen(all->items[i].name) == name.n && memcmp(all->items[i].name, name.p, name.n) == 0) {
+            return &all->items[i];
+        }
+    }
+    return NULL;
+}
+
+graphs_value *graphs_add(graphs_values *all, const char *name, nori_tensor *exact, bool constant)
+{
+    if (all->count == GRAPHS_VALUES) {
+        return NULL;
+    }
+    graphs_value *v = &all->items[all->count++];
+    memset(v, 0, sizeof(*v));
+    snprintf(v->name, sizeof(v->name), "%s", name);
+    v->constant = constant;
+    for (int k = 0; exact && k < GRAPHS_VARIANTS; k++) {
+        v->v[k] = nori_tensor_retain(exact);
+    }
+    return v;
+}
+
+void graphs_cut(graphs_values *all, size_t count)
+{
+    while (all->count > count) {
+        graphs_value *v = &all->items[--all->count];
+        for (int k = 0; k < GRAPHS_VARIANTS; k++) {
+            nori_tensor_free(v->v[k]);
+        }
+    }
+}
+
+/* One rounding, times some: what a sum in another order may differ by. */
+static double grain(nori_type type)
+{
+    return type == NORI_FLOAT ? 6e-7 : type == NORI_DOUBLE ? 1e-14 : type == NORI_FLOAT16 ? 1e-3 : 8e-3;
+}
+
+static double largest(const nori_tensor *t)
+{
+    double most = 0;
+    for (int64_t i = 0; i < nori_tensor_elements(t); i++) {
+        double v = fabs(nori__tensor_get_f64(t, i));
+        most = isfinite(v) && v > most ? v : most;
+    }
+    return most;
+}
+
+static void disturb(nori_tensor *t, graphs_rng *r)
+{
+    double by = grain(nori_tensor_type(t)), most = largest(t);
+    for (int64_t i = 0; i < nori_tensor_elements(t); i++) {
+        double v = nori__tensor_get_f64(t, i);
+        if (isfinite(v)) {
+            nori__tensor_set_f64(t, i, v + by * (graphs_unit(r) * fabs(v) + graphs_unit(r) * 0.25 * most));
+        }
+    }
+}
+
+/* Operators that only move elements round nothing. */
+static bool rounds(const nori__pb_node *n)
+{
+    char op[64], domain[32];
+    snprintf(op, sizeof(op), "%.*s", (int)n->op_type.n, n->op_type.p ? n->op_type.p : "");
+    snprintf(domain, sizeof(domain), "%.*s", (int)n->domain.n, n->domain.p ? n->domain.p : "");
+    const nori__op *known = nori__op_find(domain, op);
+    return !known || (strcmp(known->family, "move") != 0 && strcmp(known->family, "shape") != 0 &&
+                      strcmp(known->family, "cast") != 0);
+}
+
+static double spread_of(const graphs_value *v)
+{
+    double most = 0;
+    for (int64_t i = 0; i < nori_tensor_elements(v->v[0]); i++) {
+        for (int k = 1; k < GRAPHS_VARIANTS; k++) {
+            double off = fabs(nori__tensor_get_f64(v->v[k], i) - nori__tensor_get_f64(v->v[0], i));
+            most = off > most ? off : most;
+        }
+    }
+    return most;
+}
+
+/* Two tensors of one type and shape. */
+static bool one_form(const nori_tensor *a, const nori_tensor *b)
+{
+    return nori_tensor_kind(a) == nori_tensor_kind(b) && nori_tensor_type(a) == nori_tensor_type(b) &&
+           nori_tensor_rank(a) == nori_tensor_rank(b) &&
+           (nori_tensor_rank(a) == 0 || memcmp(nori_tensor_dims(a), nori_tensor_dims(b),
+                                               sizeof(int64_t) * (size_t)nori_tensor_rank(a)) == 0);
+}
+
+static bool same_strings(const nori_tensor *a, const nori_tensor *b)
+{
+    const nori_string *s = nori_tensor_const_data(a), *t = nori_tensor_const_data(b);
+    bool same = true;
+    for (int64_t i = 0; same && i < nori_tensor_elements(a); i++) {
+        same = s[i].size == t[i].size && (s[i].size == 0 || memcmp(s[i].data, t[i].data, s[i].size) == 0);
+    }
+    return same;
+}
+
+bool graphs_same_bits(const nori_tensor *a, const nori_tensor *b, char *why)
+{
+    bool same = one_form(a, b);
+    if (!same) {
+        snprintf(why, GRAPHS_TEXT, "other types or shapes");
+    } else if (nori_tensor_type(a) == NORI_STRING) {
+        same = same_strings(a, b);
+        snprintf(why, GRAPHS_TEXT, "other strings");
+    } else if (nori_tensor_bytes(a) > 0) {
+        same = memcmp(nori_tensor_const_data(a), nori_tensor_const_data(b), nori_tensor_bytes(a)) == 0;
+        snprintf(why, GRAPHS_TEXT, "other bits");
+    }
+    return same;
+}
+
+/* Whether a result can be compared at all: the same in every variant but for a little. */
+static bool steady(const graphs_value *v, char *why)
+{
+    const nori_tensor *exact = v->v[0];
+    bool floats = nori__type_is_float(nori_tensor_type(exact));
+    for (int k = 1; k < GRAPHS_VARIANTS; k++) {
+        if (!one_form(exact, v->v[k]) || (!floats && !graphs_same_bits(exact, v->v[k], why))) {
+            snprintf(why, GRAPHS_TEXT, "noise shows");
+            return false;
+        }
+    }
+    for (int64_t i = 0; floats && i < nori_tensor_elements(exact); i++) {
+        if (!isfinite(nori__tensor_get_f64(exact, i)) || !isfinite(nori__tensor_get_f64(v->v[1], i))) {
+            snprintf(why, GRAPHS_TEXT, "not finite");
+            return false;
+        }
+    }
+    double most = floats ? largest(exact) : 0, bound = grain(nori_tensor_type(exact)) * 1000;
+    bound = bound > 0.05 ? 0.05 : bound;
+    if (floats && (most > 1e5 || spread_of(v) > bound * most)) {
+        snprintf(why, GRAPHS_TEXT, "too large, or noise grows");
+        return false;
+    }
+    return true;
+}
+
+/* ---- one node ---- */
+
+static bool named_before(const nori__pb_node *n, size_t i)
+{
+    for (size_t j = 0; j < i; j++) {
+        const nori__str *a = &n->inputs.items[i], *b = &n->inputs.items[j];
+        if (a->n == b->n && memcmp(a->p, b->p, a->n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A model of that node, its inputs fed; in[] are borrowed indices of values. */
+static bool alone(const make *m, const nori__pb_node *node, graphs_values *all, make *one, size_t *from,
+                  size_t *n_from, char *why)
+{
+    *n_from = 0;
+    for (size_t i = 0; i < node->inputs.count; i++) {
+        nori__str name = node->inputs.items[i];
+        if (name.n == 0 || named_before(node, i)) {
+            continue;
+        }
+        graphs_value *v = graphs_find(all, name);
+        if (!v || *n_from == 32) {
+            snprintf(why, GRAPHS_TEXT, "an input that is not there");
+            return false;
+        }
+        from[(*n_from)++] = (size_t)(v - all->items);
+        nori__pb_value *in = MAKE_ADD(one, one->graph.inputs);
+        make_value(one, in, v->name, nori_tensor_type(v->v[0]), NULL);
+        /* Sizes stay free: two variants may differ in none, but kernels are asked the general case. */
+    }
+    for (size_t i = 0; i < node->outputs.count; i++) {
+        if (node->outputs.items[i].n > 0) {
+            MAKE_ADD(one, one->graph.outputs)->name = node->outputs.items[i];
+        }
+    }
+    *MAKE_ADD(one, one->graph.nodes) = *node;
+    one->model.opsets.items = m->model.opsets.items;
+    one->model.opsets.count = m->model.opsets.count;
+    one->model.ir_version = m->model.ir_version;
+    return true;
+}
+
+static bool run_variants(make *one, const graphs_values *all, const size_t *from, size_t n_from,
+                         nori_tensor *out[][GRAPHS_OUTPUTS], char *why)
+{
+    nori__text bytes;
+    nori_error err = {0};
+    nori_model *model = NULL;
+    nori_session *session = NULL;
+    nori_session_options o;
+    const nori_tensor *in[32];
+    size_t n_out = one->graph.outputs.count;
+    nori__text_init(&bytes, &nori__malloc);
+    nori_session_options_default(&o);
+    o.providers = "reference";
+    o.level = 0;
+    o.threads = 1;
+    nori_status s = n_out > 0 && n_out <= GRAPHS_OUTPUTS ? nori__pb_write_model(&one->model, &bytes, &err)
+                                                         : NORI_ERROR_ARGUMENT;
+    s = s ? s : nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, &err);
+    s = s ? s : nori_session_create(model, &o, &session, &err);
+    for (int k = 0; !s && k < GRAPHS_VARIANTS; k++) {
+        for (size_t i = 0; i < n_from; i++) {
+            in[i] = all->items[from[i]].v[k];
+        }
+        s = nori_session_run(session, in, n_from, out[k], n_out, &err);
+    }
+    snprintf(why, GRAPHS_TEXT, "%.500s", err.message);
+    nori_session_free(session);
+    nori_model_free(model);
+    nori__text_free(&bytes);
+    return s == NORI_OK;
+}
+
+bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all, bool strict, char *why)
+{
+    make one;
+    size_t from[32], n_from = 0, before = all->count, n_out = 0;
+    nori_tensor *out[GRAPHS_VARIANTS][GRAPHS_OUTPUTS] = {{NULL}};
+    make_begin(&one, 0);
+    bool ran =
+        alone(m, node, all, &one, from, &n_from, why) && run_variants(&one, all, from, n_from, out, why);
+    bool loud = rounds(node);
+    for (size_t i = 0; i < node->outputs.count && n_out < GRAPHS_OUTPUTS; i++) {
+        char name[24];
+        nori__str s = node->outputs.items[i];
+        if (s.n == 0) {
+            continue;
+        }
+        snprintf(name, sizeof(name), "%.*s", (int)s.n, s.p);
+        graphs_value *v = ran ? graphs_add(all, name, NULL, false) : NULL;
+        ran = ran && v;
+        for (int k = 0; k < GRAPHS_VARIANTS; k++) {
+            nori_tensor *t = out[k][n_out];
+            if (v && t && k > 0 && loud && nori_tensor_kind(t) == NORI_KIND_TENSOR &&
+                nori__type_is_float(nori_tensor_type(t))) {
+                nori_tensor *own = NULL; /* it may be an input, passed through */
+                if (nori__tensor_copy(&nori__malloc, t, &own, NULL) == NORI_OK) {
+                    nori_tensor_free(t);
+                    disturb(t = own, &all->noise);
+                }
+            }
+            if (v) {
+                v->v[k] = t;
+            } else {
+                nori_tensor_free(t);
+            }
+            out[k][n_out] = NULL;
+        }
+        n_out++;
+        if (v && (nori_tensor_kind(v->v[0]) != NORI_KIND_TENSOR ||
+                  nori_tensor_elements(v->v[0]) > MOST_ELEMENTS || (strict && !steady(v, why)))) {
+            ran = false;
+        }
+    }
+    for (int k = 0; k < GRAPHS_VARIANTS; k++) {
+        for (size_t i = 0; i < GRAPHS_OUTPUTS; i++) {
+            nori_tensor_free(out[k][i]);
+        }
+    }
+    make_end(&one);
+    if (!ran) {
+        graphs_cut(all, before);
+    }
+    return ran;
+}
+
+bool graphs_measure_case(const graph_case *c, graphs_values *all, uint64_t noise, bool strict, char *why)
+{
+    char name[24];
+    const nori__pb_graph *g = &c->m.graph;
+    all->noise.state = noise;
+    for (size_t i = 0; i < g->initializers.count; i++) {
+        nori_tensor *t = NULL;
+        nori_error err = {0};
+        const nori__pb_tensor *pb = &g->initializers.items[i];
+        snprintf(name, sizeof(name), "%.*s", (int)pb->name.n, pb->name.p);
+        if (nori__tensor_from_pb(&nori__malloc, pb, NULL, &t, &err) != NORI_OK ||
+            !graphs_add(all, name, t, true)) {
+            snprintf(why, GRAPHS_TEXT, "initializer %s: %.400s", name, err.message);
+            nori_tensor_free(t);
+            return false;
+        }
+        nori_tensor_free(t);
+    }
+    for (size_t i = 0; i < c->n_in; i++) {
+        const nori__str *s = &g->inputs.items[i].name;
+        snprintf(name, sizeof(name), "%.*s", (int)s->n, s->p);
+        if (!graphs_add(all, name, c->in[i], false)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < g->nodes.count; i++) {
+        if (!graphs_measure(&c->m, &g->nodes.items[i], all, strict, why)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool graphs_differ(const nori_tensor *got, const graphs_value *want, char *why)
+{
+    const nori_tensor *exact = want->v[0];
+    if (!got || !one_form(got, exact)) {
+        snprintf(why, GRAPHS_TEXT, "%s: %s of rank %d with %lld elements, not %s of rank %d with %lld",
+                 want->name, got ? nori_type_name(nori_tensor_type(got)) : "nothing",
+                 got ? nori_tensor_rank(got) : 0, got ? (long long)nori_tensor_elements(got) : 0,
+                 nori_type_name(nori_tensor_type(exact)), nori_tensor_rank(exact),
+                 (long long)nori_tensor_elements(exact));
+        return true;
+    }
+    if (!nori__type_is_float(nori_tensor_type(exact))) {
+        char text[GRAPHS_TEXT];
+        if (graphs_same_bits(got, exact, text)) {
+            return false;
+        }
+        int64_t at = 0;
+        bool numbers = nori_tensor_type(exact) != NORI_STRING;
+        while (numbers && at < nori_tensor_elements(exact) - 1 &&
+               nori__tensor_get_i64(got, at) == nori__tensor_get_i64(exact, at)) {
+            at++;
+        }
+        snprintf(why, GRAPHS_TEXT, "%s: element %lld is %lld, not %lld", want->name, (long long)at,
+                 numbers ? (long long)nori__tensor_get_i64(got, at) : 0,
+                 numbers ? (long long)nori__tensor_get_i64(exact, at) : 0);
+        return true;
+    }
+    double most = largest(exact),
+           allowed = 8 * grain(nori_tensor_type(exact)) * most + 8 * spread_of(want) + 1e-7;
+    for (int64_t i = 0; i < nori_tensor_elements(exact); i++) {
+        double g = nori__tensor_get_f64(got, i), w = nori__tensor_get_f64(exact, i);
+        if (!(fabs(g - w) <= allowed) && !(isnan(g) && isnan(w)) && !(g == w)) {
+            snprintf(why, GRAPHS_TEXT, "%s: element %lld is %.9g, not %.9g; allowed is %.3g", want->name,
+                     (long long)i, g, w, allowed);
+            return true;
+        }
+    }
+    return false;
+}
