@@ -46,6 +46,13 @@ static inline nori_model *load(make *m)
     return model;
 }
 
+/* Models of tests have little work: without this all of it would stay float. */
+static inline void small_options(nori_quantize_options *o)
+{
+    nori_quantize_options_default(o);
+    o->size_first = 1;
+}
+
 static inline nori_model *quantize(const nori_model *model, samples *from, nori_quantize_options *o,
                             nori_quantize_report **report)
 {

@@ -62,7 +62,7 @@ static double gain(make *m, samples *from, const float *w, size_t count)
     double sqnr[2];
     for (int i = 0; i < 2; i++) {
         nori_quantize_step_row row;
-        nori_quantize_options_default(&o);
+        small_options(&o);
         o.activation_type = NORI_UINT16;
         o.per_channel = 0;
         o.without = ~0u & ~(unsigned)(i ? NORI_QUANTIZE_ADAROUND : 0);

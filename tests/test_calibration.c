@@ -219,7 +219,7 @@ static void file_and_model(void **state)
     same(c, read);
     nori_quantize_options o;
     nori_quantize_report *report = NULL;
-    nori_quantize_options_default(&o);
+    small_options(&o);
     o.calibration = read;
     assert_int_equal(nori_quantize(model, &o, &made, &report, &err), NORI_OK);
     nori_quantize_summary s = {.size = sizeof(s)};

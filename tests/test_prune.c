@@ -207,7 +207,7 @@ static void chain(void **state)
     nori_quantize_report *quantized = NULL;
     nori_model *small = NULL;
     nori_error err = {0};
-    nori_quantize_options_default(&q);
+    small_options(&q);
     q.sample = draw;
     q.sample_user = &from;
     if (nori_quantize(made, &q, &small, &quantized, &err) != NORI_OK) {

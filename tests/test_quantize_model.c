@@ -82,7 +82,7 @@ static void digits(void **state)
     assert_int_equal(nori_model_load(NULL, NORI_EXAMPLES_DIR "/digits/digits.onnx", NULL, &model,
                                      &err),
                      NORI_OK);
-    nori_quantize_options_default(&o);
+    small_options(&o);
     o.sample = picture;
     o.sample_user = in;
     assert_int_equal(nori_quantize(model, &o, &made, &report, &err), NORI_OK);
@@ -130,7 +130,7 @@ static void other_kinds(void **state)
         nori_model *made = NULL;
         nori_quantize_report *report = NULL;
         nori_findings *found = NULL;
-        nori_quantize_options_default(&o);
+        small_options(&o);
         o.kind = rows[i].kind;
         o.weight_type = rows[i].weights;
         o.block = rows[i].block;
@@ -180,7 +180,7 @@ static void bias_that_clips(void **state)
         samples from = {4, {1, 2, 4, 4}, 4, -60, 67, 1};
         conv_model(&m, 13, (float[]){1e-9f, -1e-9f, 2e-9f, 1e-9f}, (float[]){5, -4.5f});
         nori_model *model = load(&m);
-        nori_quantize_options_default(&o);
+        small_options(&o);
         o.per_channel = per_channel;
         nori_model *made = quantize(model, &from, &o, &report);
         const nori_tensor *b = constant_of(made, "b_quantized"), *s = constant_of(made, "b_scale");
@@ -216,7 +216,7 @@ static void dead_channels(void **state)
         samples from = {4, {1, 2, 4, 4}, 4, -1, 1, 1};
         conv_model(&m, 13, w, (float[]){0, 0});
         nori_model *model = load(&m);
-        nori_quantize_options_default(&o);
+        small_options(&o);
         o.per_channel = per_channel;
         nori_model *made = quantize(model, &from, &o, &report);
         const nori_tensor *s = constant_of(made, "w_scale");
@@ -250,7 +250,7 @@ static void bias_of_one(void **state)
         make_weights(&m, &m.graph, "b", "1", (float[]){-4.5f});
         make_node(&m, &m.graph, "", "Conv", "conv", "x w b", "y");
         nori_model *model = load(&m);
-        nori_quantize_options_default(&o);
+        small_options(&o);
         o.per_channel = per_channel;
         nori_model *made = quantize(model, &from, &o, &report);
         const nori_tensor *b = constant_of(made, "b_quantized"), *s = constant_of(made, "b_scale");
@@ -290,7 +290,7 @@ static void dead_depthwise(void **state)
         make_attr_int(&m, conv, "group", 4);
         make_attr_ints(&m, conv, "pads", 4, (int64_t[]){1, 1, 1, 1});
         nori_model *model = load(&m);
-        nori_quantize_options_default(&o);
+        small_options(&o);
         o.per_channel = per_channel;
         nori_model *made = quantize(model, &from, &o, &report);
         const nori_tensor *s = constant_of(made, "w_scale");
@@ -338,7 +338,7 @@ static void boxes_and_scores(void **state)
     make_node(&m, &m.graph, "", "MatMul", "scores", "x ws", "s");
     make_attr_int(&m, make_node(&m, &m.graph, "", "Concat", "join", "b s", "y"), "axis", 1);
     nori_model *model = load(&m);
-    nori_quantize_options_default(&o);
+    small_options(&o);
     nori_model *made = quantize(model, &from, &o, &report);
     assert_true(node_of(report, "join", &n));
     assert_int_equal(n.quantized, 0);
@@ -382,7 +382,7 @@ static void form(void **state)
     make_node(&m, &m.graph, "", "Relu", "clamp", "a", "r");
     make_node(&m, &m.graph, "", "Conv", "second", "r w", "y");
     nori_model *model = load(&m);
-    nori_quantize_options_default(&o);
+    small_options(&o);
     nori_model *made = quantize(model, &from, &o, &report);
     const char *domain;
     int64_t version = 0;
@@ -420,7 +420,7 @@ static void refusals(void **state)
     nori_error err = {0};
     conv_model(&m, 13, (float[]){1, 1, 1, 1}, (float[]){0, 0});
     nori_model *model = load(&m);
-    nori_quantize_options_default(&o);
+    small_options(&o);
     o.sample = none;
     assert_int_equal(nori_quantize(model, &o, &made, NULL, &err), NORI_ERROR_DATA);
     assert_non_null(strstr(err.message, "no samples"));

@@ -65,7 +65,7 @@ static void costly_layers(void **state)
     nori_quantize_node n;
     nori_quantize_try t = {.size = sizeof(t)};
     nori_model *model = cancelling(&m);
-    nori_quantize_options_default(&o);
+    small_options(&o);
     o.search = 0;
     nori_model *made = quantize(model, &from, &o, &report);
     assert_true(output_sqnr(report) < 15);
@@ -74,7 +74,7 @@ static void costly_layers(void **state)
     nori_quantize_report_free(report);
     nori_model_free(made);
 
-    nori_quantize_options_default(&o);
+    small_options(&o);
     made = quantize(model, &from, &o, &report);
     assert_true(output_sqnr(report) >= 20);
     assert_true(node_of(report, "large", &n));
@@ -94,7 +94,7 @@ static void costly_layers(void **state)
     nori_quantize_report_free(report);
     nori_model_free(made);
 
-    nori_quantize_options_default(&o);
+    small_options(&o);
     o.least_sqnr = 0; /* no budget: nothing is spared */
     made = quantize(model, &from, &o, &report);
     assert_true(node_of(report, "large", &n) && n.quantized);
@@ -135,7 +135,7 @@ static void equalizing(void **state)
     nori_quantize_options o;
     nori_quantize_report *report = NULL;
     nori_quantize_step_row row;
-    nori_quantize_options_default(&o);
+    small_options(&o);
     o.per_channel = 0;
     o.least_sqnr = 0;
     nori_model *made = quantize(model, &from, &o, &report);
@@ -184,7 +184,7 @@ static void smoothing(void **state)
     nori_quantize_options o;
     nori_quantize_report *report = NULL;
     nori_quantize_step_row row;
-    nori_quantize_options_default(&o);
+    small_options(&o);
     o.method = NORI_RANGE_MINMAX;
     nori_model *made = quantize(model, &from, &o, &report);
     assert_true(step_of(report, "smooth", &row));
@@ -218,7 +218,7 @@ static void biases(void **state)
     nori_quantize_options o;
     nori_quantize_report *report = NULL;
     nori_quantize_step_row row;
-    nori_quantize_options_default(&o);
+    small_options(&o);
     nori_model *made = quantize(model, &from, &o, &report);
     assert_true(step_of(report, "biases", &row));
     assert_true(row.kept);
@@ -240,7 +240,7 @@ static void times(void **state)
     nori_quantize_summary s = {.size = sizeof(s)};
     nori_quantize_node n;
     nori_model *model = cancelling(&m);
-    nori_quantize_options_default(&o);
+    small_options(&o);
     o.least_sqnr = 0;
     nori_model *made = quantize(model, &from, &o, &report);
     nori_quantize_report_summary(report, &s);
@@ -281,7 +281,7 @@ static void slow_layer(void **state)
     for (int spare = 0; spare < 2; spare++) {
         bool told = false, blamed = false;
         const char *a;
-        nori_quantize_options_default(&o);
+        small_options(&o);
         o.spare_slow = spare;
         o.threads = 1;
         nori_model *made = NULL;
@@ -355,7 +355,7 @@ static double of_rounding(const nori_model *model, samples *from, nori_quantize_
     nori_quantize_report *report = NULL;
     nori_model *made = NULL;
     nori_error err = {0};
-    nori_quantize_options_default(&o);
+    small_options(&o);
     o.kind = NORI_QUANTIZE_WEIGHTS;
     o.weight_type = type;
     o.block = 32;
@@ -401,7 +401,7 @@ static void roundings(void **state)
     assert_true(of_rounding(model, &from, NORI_ROUNDING_HQQ, NORI_UINT4, 0) > 10);
     nori_quantize_options o;
     nori_model *made = NULL;
-    nori_quantize_options_default(&o);
+    small_options(&o);
     o.kind = NORI_QUANTIZE_WEIGHTS;
     o.rounding = NORI_ROUNDING_GPTQ; /* without samples there is nothing to go by */
     assert_int_equal(nori_quantize(model, &o, &made, NULL, NULL), NORI_ERROR_ARGUMENT);
@@ -427,7 +427,7 @@ static void computed_weights(void **state)
     make_node(&m, &m.graph, "", "Reshape", "shaped", "w shape", "ws");
     make_node(&m, &m.graph, "", "MatMul", "product", "x ws", "y");
     nori_model *model = load(&m);
-    nori_quantize_options_default(&o);
+    small_options(&o);
     nori_model *made = quantize(model, &from, &o, &report);
     assert_true(node_of(report, "product", &n));
     assert_true(n.quantized);

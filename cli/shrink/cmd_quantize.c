@@ -28,6 +28,7 @@ static const cli_option options[] = {
     {"--budget", "WORD=X", "static: sqnr=20dB (default), top1=0.5%, max-latency=5ms; repeatable"},
     {"--without", "STEP", "static: not fold, equalize, smooth, bias, adaround; repeatable"},
     {"--attention", NULL, "dynamic: products of two activations, as in attention, on integers too"},
+    {"--size-first", NULL, "static: integers also for layers that they make slower (too little work)"},
     {"--spare-slow", NULL, "static: layers that integers make slower on this machine stay float"},
     {"--no-search", NULL, "static: every step, every layer, whatever it costs"},
     {"--html", "FILE", "the report as a page with pictures; needs no network"},
@@ -101,7 +102,12 @@ static bool search_options(const cli_args *args, nori_quantize_options *o)
     }
     o->search = !cli_has(args, "--no-search");
     o->spare_slow = cli_has(args, "--spare-slow");
+    o->size_first = cli_has(args, "--size-first");
     o->attention = cli_has(args, "--attention");
+    if (o->size_first && (o->spare_slow || !o->search)) {
+        cli_usage(args, "--size-first does nothing beside --no-search, and the opposite of --spare-slow");
+        return false;
+    }
     return true;
 }
 
@@ -121,6 +127,7 @@ static bool kind_has_options(const cli_args *args, int kind, const char *word_of
                 {"--without", STATIC, "static"},
                 {"--no-search", STATIC, "static"},
                 {"--spare-slow", STATIC, "static"},
+                {"--size-first", STATIC, "static"},
                 {"--attention", DYNAMIC, "dynamic"},
                 {"--rounding", WEIGHTS, "weights"},
                 {"--calibration", STATIC | HALF, "static, fp16 and bf16"},

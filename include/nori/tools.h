@@ -475,6 +475,8 @@ typedef struct nori_quantize_options {
     nori_quantize_rounding rounding; /* weights alone; GPTQ needs samples, others do not look at them */
     int spare_slow;      /* 1: they do in any case: what is written then depends on the machine */
     int attention;       /* dynamic: 1: products of two activations, as in attention, too */
+    int size_first;      /* static, with search: 1: layers that integers make slower by a table of costs
+                            (too little work, too much float around them) get integers all the same */
 } nori_quantize_options;
 NORI_API void nori_quantize_options_default(nori_quantize_options *options);
 
@@ -565,7 +567,7 @@ typedef enum nori_prune_method {
     NORI_PRUNE_MAGNITUDE, /* a share of each weight's elements, those of least size, become zero */
     NORI_PRUNE_2_4,       /* of every four weights along the axis of the sum the two smaller do */
     NORI_PRUNE_CHANNELS   /* a share of each layer's channels, those of least weight, leave the graph:
-                             shapes shrink, where nothing joins them with others */
+                             shapes shrink; layers whose channels meet in sums lose the same ones */
 } nori_prune_method;
 
 typedef struct nori_prune_options {

@@ -57,7 +57,7 @@ class Quantize(case.Case):
                         [m.value("y" * 40, m.tensor_type(m.FLOAT, [1, 1, 4, 4]))],
                         [m.floats("w", [1, 1, 1, 1], [2])])
         path = self.file("c.onnx", m.model(graph))
-        out = self.quantize("--random", "2", "--nodes", "--values", model=path).out
+        out = self.quantize("--random", "2", "--nodes", "--values", "--size-first", model=path).out
         self.assertIn(name, out)
         self.assertIn("y" * 40 + " ", out)
         self.assertNotIn(" \n", out)
@@ -78,13 +78,28 @@ class Quantize(case.Case):
         with open(path, "rb") as f:
             return f.read()
 
+    def test_what_has_little_work_stays_float(self):
+        graph = m.Graph([m.node("MatMul", ["x", "w"], ["y"], name="tiny")],
+                        [m.value("x", m.tensor_type(m.FLOAT, [1, 4]))],
+                        [m.value("y", m.tensor_type(m.FLOAT, [1, 4]))],
+                        [m.floats("w", [4, 4], range(16))])
+        path = self.file("tiny.onnx", m.model(graph))
+        r = self.quantize("--random", "20", "--nodes", model=path)
+        self.assertIn("too little work", r.out)
+        self.assertIn("--size-first", r.out)
+        self.assertIn("no node computes on integers", r.err)
+        r = self.quantize("--random", "20", "--size-first", model=path)
+        self.assertRegex(r.out, r"integers +1 of 1 node")
+        for other in ("--no-search", "--spare-slow"):
+            self.assertIn("--size-first", self.quantize("--random", "1", "--size-first", other, code=2).err)
+
     def test_budgets_have_units(self):
         for text in ("sqnr=20", "sqnr=20%", "top1=1", "top1=1dB", "max-latency=5", "max-latency=5s",
                      "speed=3", "sqnr=dB", "sqnr=-1dB"):
             self.assertIn("unit", self.quantize("--random", "1", "--budget", text, code=2).err)
         self.quantize("--random", "2", "--budget", "sqnr=25dB", "--budget", "top1=50%", "--budget",
                       "max-latency=1000ms")
-        for args in (("--budget", "sqnr=25dB"), ("--without", "fold"), ("--no-search",), ("--spare-slow",)):
+        for args in (("--budget", "sqnr=25dB"), ("--without", "fold"), ("--no-search",), ("--spare-slow",), ("--size-first",)):
             self.assertIn(args[0], self.quantize("--kind", "dynamic", *args, code=2).err)
         self.quantize("--random", "1", "--without", "folding", code=2)
         self.quantize("--random", "1", "--rounding", "gptq", code=2)

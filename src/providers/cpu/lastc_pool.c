@@ -15,7 +15,7 @@ typedef struct pool_job {
     double value[256];  /* of each byte */
     float scale;        /* of the result */
     int32_t zero, low;  /* low: the plain type's lowest */
-    size_t bytes;       /* of a thread's sums */
+    size_t bytes;       /* of a thread's sums or row */
     char *work;
 } pool_job;
 
@@ -48,37 +48,19 @@ static void add_pixel(const pool_job *job, const uint8_t *x, double *sum)
 }
 
 /* One output pixel. */
-static void pixel(const pool_job *job, const uint8_t *x, int64_t h, int64_t w, double *sum,
-                  uint8_t *y)
+static void average_pixel(const pool_job *job, const uint8_t *x, int64_t h, int64_t w, double *sum,
+                          uint8_t *y)
 {
     size_t channels = job->channels;
-    bool first = true;
-    if (job->average) {
-        memset(sum, 0, channels * sizeof(*sum));
-    }
+    memset(sum, 0, channels * sizeof(*sum));
     for (int64_t r = 0; r < job->w.kernel[0]; r++) {
         int64_t i = h * job->w.stride[0] - job->w.begin[0] + r * job->w.dilation[0];
         for (int64_t s = 0; i >= 0 && i < job->in[0] && s < job->w.kernel[1]; s++) {
             int64_t j = w * job->w.stride[1] - job->w.begin[1] + s * job->w.dilation[1];
-            if (j < 0 || j >= job->in[1]) {
-                continue;
-            }
-            const uint8_t *p = x + (size_t)(i * job->in[1] + j) * channels;
-            if (job->average) {
-                add_pixel(job, p, sum);
-            } else if (first) {
-                memcpy(y, p, channels);
-                first = false;
-            } else {
-                nori__kernels_get()->x8_max(channels, y, p, false, y);
+            if (j >= 0 && j < job->in[1]) {
+                add_pixel(job, x + (size_t)(i * job->in[1] + j) * channels, sum);
             }
         }
-    }
-    if (!job->average) {
-        if (first) {
-            memset(y, 0, channels); /* the lowest */
-        }
-        return;
     }
     int64_t count = covered(job, 0, h) * covered(job, 1, w);
     for (size_t c = 0; c < channels; c++) {
@@ -86,7 +68,59 @@ static void pixel(const pool_job *job, const uint8_t *x, int64_t h, int64_t w, d
     }
 }
 
-static void pool_units(void *user, int64_t begin, int64_t end, int thread)
+/* A row of output pixels: first the largest over the kernel's rows, then over its columns. Rows are long
+ * where there are few channels. row has room for one of the input. */
+static void max_row(const pool_job *job, const uint8_t *x, int64_t h, uint8_t *row, uint8_t *y)
+{
+    const nori__kernels *kern = nori__kernels_get();
+    size_t channels = job->channels, width = (size_t)job->in[1] * channels;
+    const uint8_t *most = NULL;
+    for (int64_t r = 0; r < job->w.kernel[0]; r++) {
+        int64_t i = h * job->w.stride[0] - job->w.begin[0] + r * job->w.dilation[0];
+        if (i < 0 || i >= job->in[0]) {
+            continue;
+        }
+        const uint8_t *from = x + (size_t)i * width;
+        if (most) {
+            kern->x8_max(width, most, from, false, row);
+        }
+        most = most ? row : from;
+    }
+    for (int64_t w = 0; w < job->out[1]; w++, y += channels) {
+        const uint8_t *first = NULL;
+        bool one = true;
+        for (int64_t s = 0; most && s < job->w.kernel[1]; s++) {
+            int64_t j = w * job->w.stride[1] - job->w.begin[1] + s * job->w.dilation[1];
+            if (j < 0 || j >= job->in[1]) {
+                continue;
+            }
+            const uint8_t *p = most + (size_t)j * channels;
+            if (first) {
+                kern->x8_max(channels, first, p, false, y);
+                one = false;
+            }
+            first = first ? y : p;
+        }
+        if (!first) {
+            memset(y, 0, channels); /* the lowest */
+        } else if (one) {
+            memcpy(y, first, channels);
+        }
+    }
+}
+
+static void max_units(void *user, int64_t begin, int64_t end, int thread)
+{
+    const pool_job *job = user;
+    uint8_t *row = (uint8_t *)(job->work + (size_t)thread * job->bytes);
+    for (int64_t u = begin; u < end; u++) {
+        int64_t image = u / job->out[0], h = u % job->out[0];
+        const uint8_t *x = job->x + (size_t)(image * job->in[0] * job->in[1]) * job->channels;
+        max_row(job, x, h, row, job->y + (size_t)(u * job->out[1]) * job->channels);
+    }
+}
+
+static void average_units(void *user, int64_t begin, int64_t end, int thread)
 {
     const pool_job *job = user;
     double *sum = (double *)(void *)(job->work + (size_t)thread * job->bytes);
@@ -94,16 +128,28 @@ static void pool_units(void *user, int64_t begin, int64_t end, int thread)
         int64_t image = u / job->out[0], h = u % job->out[0];
         const uint8_t *x = job->x + (size_t)(image * job->in[0] * job->in[1]) * job->channels;
         for (int64_t w = 0; w < job->out[1]; w++) {
-            pixel(job, x, h, w, sum, job->y + (size_t)(u * job->out[1] + w) * job->channels);
+            average_pixel(job, x, h, w, sum, job->y + (size_t)(u * job->out[1] + w) * job->channels);
         }
     }
 }
 
-static size_t pool_workspace(const void *state, const nori_call *call)
+/* Of a thread: sums of a pixel, or a row of the input. */
+static size_t thread_bytes(const nori_call *call, bool average)
+{
+    const nori_tensor *x = call->in[0];
+    return nori__cpu_round((size_t)x->dims[3] * (average ? sizeof(double) : (size_t)x->dims[2]));
+}
+
+static size_t max_workspace(const void *state, const nori_call *call)
 {
     (void)state;
-    return nori__cpu_round((size_t)call->in[0]->dims[3] * sizeof(double)) *
-           (size_t)nori__cpu_threads(call);
+    return thread_bytes(call, false) * (size_t)nori__cpu_threads(call);
+}
+
+static size_t average_workspace(const void *state, const nori_call *call)
+{
+    (void)state;
+    return thread_bytes(call, true) * (size_t)nori__cpu_threads(call);
 }
 
 static nori_status pool_go(nori_call *call, pool_job *job)
@@ -120,12 +166,12 @@ static nori_status pool_go(nori_call *call, pool_job *job)
         return NORI_OK;
     }
     nori__cpu_scratch scratch;
-    job->bytes = nori__cpu_round(job->channels * sizeof(double));
-    NORI__TRY(nori__cpu_take(call, pool_workspace(NULL, call), &scratch));
+    job->bytes = thread_bytes(call, job->average);
+    NORI__TRY(nori__cpu_take(call, job->bytes * (size_t)nori__cpu_threads(call), &scratch));
     job->work = scratch.data;
     int64_t row = job->out[1] * job->w.kernel[0] * job->w.kernel[1] * x->dims[3];
     nori__parallel_for(call->pool, nori__cpu_threads(call), y->dims[0] * job->out[0],
-                       1 + 16384 / row, pool_units, job);
+                       1 + 16384 / row, job->average ? average_units : max_units, job);
     nori__cpu_give(call, &scratch);
     return NORI_OK;
 }
@@ -191,11 +237,11 @@ static nori_status mean_run(const void *state, nori_call *call)
 }
 
 const nori__kernel nori__lastc_max = {.size = sizeof(nori__kernel),
-                                      .workspace = pool_workspace,
+                                      .workspace = max_workspace,
                                       .run = max_run};
 const nori__kernel nori__lastc_average = {.size = sizeof(nori__kernel),
-                                          .workspace = pool_workspace,
+                                          .workspace = average_workspace,
                                           .run = average_run};
 const nori__kernel nori__lastc_mean = {.size = sizeof(nori__kernel),
-                                       .workspace = pool_workspace,
+                                       .workspace = average_workspace,
                                        .run = mean_run};

@@ -94,6 +94,11 @@ static void spared(nori__q_tries *t)
         const nori__q_unit *u = q->unit_list.items[i];
         count += u->why && !u->slow; /* slow ones say nothing of accuracy */
     }
+    if (q->by_cost > 0) {
+        nori__q_advise(q, "%zu of %zu layers stay float as integers would make them slower; "
+                          "--size-first puts them on integers, too, for a smaller file",
+                       q->by_cost, q->by_cost + q->unit_list.count - count);
+    }
     double sqnr = nori__q_summary(q->report)->output_sqnr;
     bool wide = q->options->activation_type == NORI_INT16 || q->options->activation_type == NORI_UINT16;
     if (count > 0 && !wide) {

@@ -135,6 +135,8 @@ typedef struct nori__quantizer {
     uint32_t n_values;
     bool *chosen;          /* by node id */
     uint32_t n_nodes;
+    bool alone;            /* one layer is looked at: what it costs in time does not count */
+    size_t by_cost;        /* layers that the last selection left float for what they cost */
     nori_quantize_report *report;
     nori_error *err;
 } nori__quantizer;

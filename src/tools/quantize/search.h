@@ -128,6 +128,9 @@ nori_status nori__q_spare(nori__q_tries *t, nori__q_score *score);
 /* search_time.c: times of each layer, and sparing those that integers slow down, if that is asked. */
 nori_status nori__q_time_layers(nori__q_tries *t);
 
+/* costs.c: takes chosen nodes out where integers would make the whole slower, by a table of costs. */
+nori_status nori__q_spare_by_cost(nori__quantizer *q);
+
 /* ---- what it has to say (search_report.c) ---- */
 
 /* advice.c: what the ranges, the clipping and the layers spared suggest. */

@@ -72,6 +72,7 @@ static nori_status look_alone(nori__q_tries *t, group *groups, size_t n_groups)
 {
     nori__quantizer *q = t->q;
     nori_status s = NORI_OK;
+    q->alone = true;
     t->probe.use = SAMPLES_EACH;
     for (size_t g = 0; s == NORI_OK && g < n_groups; g++) {
         nori__q_score score = {0};
@@ -89,6 +90,7 @@ static nori_status look_alone(nori__q_tries *t, group *groups, size_t n_groups)
         }
     }
     t->probe.use = 0;
+    q->alone = false;
     hide_all(q, false);
     return s;
 }

@@ -314,6 +314,7 @@ nori_status nori__q_select(nori__quantizer *q)
     for (const nori__node *n = g->first; n; n = n->next) {
         q->chosen[n->id] = fits(q, n, nori__q_role_of(n));
     }
+    NORI__TRY(nori__q_spare_by_cost(q));
     for (const nori__node *n = g->last; n; n = n->prev) {
         nori__q_role role = nori__q_role_of(n);
         bool clamp = role == NORI__Q_ACTIVATION && q->chosen[n->id] &&

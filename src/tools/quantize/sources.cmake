@@ -8,6 +8,7 @@ nori_sources(
     calibration_file.c
     channels.c
     cost_report.c
+    costs.c
     emit.c
     emit_common.c
     emit_dynamic.c

@@ -1,0 +1,339 @@
+/* costs.c: which nodes integers would make slower, by a table of costs. A layer with little work, or one
+ * between float nodes, loses more to quantizing and dequantizing than it wins; some operators have no
+ * integer kernel that is faster. Float or integers for every node, so that the sum of what nodes and
+ * changes of form cost is least: a minimum cut (R. E. Picard, H. D. Ratliff, 1975).
+ *
+ * The table is not measured where the quantizer runs: what is written depends on the model and its
+ * samples alone. Its numbers are those of one machine (bench/int8_costs.py); where one is off by half, a
+ * layer near the line falls on the other side of it, and both sides cost about the same there. */
+#include <math.h>
+
+#include "ops/op.h"
+#include "tools/divide/divides.h"
+#include "tools/quantize/search.h"
+
+/* Integers must win by so much: where both take as long, float loses nothing. */
+#define MARGIN 1.05
+/* A byte that integers save is worth so many nanoseconds, while the whole stays faster than float. */
+#define BYTE 0.05
+
+/* Nanoseconds: of a run, of an element of the result, of a product that is added to it. */
+typedef struct cost {
+    double run, element, product;
+} cost;
+typedef struct costs {
+    cost floats, ints;
+} costs;
+
+static const costs conv_costs = {{300, 0.50, 0.0085}, {600, 0.28, 0.0026}};
+static const costs conv3_costs = {{300, 0.50, 0.0040}, {600, 0.28, 0.0026}}; /* Winograd's form */
+static const costs depthwise_costs = {{300, 0.05, 0.0220}, {600, 0.10, 0.0220}};
+static const costs product_costs = {{80, 0.50, 0.0108}, {300, 0.28, 0.0028}};
+/* Of two activations: attention is one kernel in float. */
+static const costs both_costs = {{300, 0.10, 0.0140}, {1000, 0.30, 0.0220}};
+
+/* Of an element of the larger of what is read and made. Zeros: the node before or behind does it. */
+static const struct {
+    nori__op_id id;
+    costs costs;
+} others[] = {
+    {NORI__OP_ONNX_Add, {{100, 0.05, 0}, {300, 0.29, 0}}},
+    {NORI__OP_ONNX_Mul, {{100, 0.10, 0}, {300, 0.31, 0}}},
+    {NORI__OP_ONNX_Sigmoid, {{50, 0.10, 0}, {100, 0.30, 0}}},
+    {NORI__OP_ONNX_LeakyRelu, {{0, 0.02, 0}, {100, 0.30, 0}}},
+    {NORI__OP_ONNX_Softmax, {{100, 0.25, 0}, {300, 4.80, 0}}},
+    {NORI__OP_ONNX_MaxPool, {{100, 0.20, 0}, {200, 0.15, 0}}},
+    {NORI__OP_ONNX_AveragePool, {{100, 0.20, 0}, {200, 2.10, 0}}},
+    {NORI__OP_ONNX_GlobalAveragePool, {{100, 0.04, 0}, {200, 0.53, 0}}},
+    {NORI__OP_ONNX_Concat, {{50, 0.02, 0}, {150, 0.08, 0}}},
+    {NORI__OP_ONNX_Transpose, {{100, 0.25, 0}, {100, 0.10, 0}}},
+    {NORI__OP_ONNX_Split, {{50, 0.05, 0}, {50, 0.02, 0}}},
+    {NORI__OP_ONNX_Slice, {{50, 0.05, 0}, {50, 0.02, 0}}},
+    {NORI__OP_ONNX_DepthToSpace, {{100, 0.25, 0}, {100, 0.10, 0}}},
+    {NORI__OP_ONNX_SpaceToDepth, {{100, 0.25, 0}, {100, 0.10, 0}}},
+    {NORI__OP_ONNX_Resize, {{100, 0.25, 0}, {100, 0.10, 0}}},
+};
+static const cost to_ints = {200, 0.45, 0}, to_floats = {150, 0.30, 0};
+static const cost inputs_to_ints = {200, 0.30, 0}; /* of the graph: they are nowhere else yet */
+
+/* Channels are computed in blocks of so many. */
+#define BLOCK 16
+
+/* ---- what a node costs ---- */
+
+/* Elements of a value in a run, by the samples. */
+static double elements(const nori__quantizer *q, const nori__value *v)
+{
+    const nori__observer *o = v && v->id < q->n_values ? nori__q_of(q, v)->seen : NULL;
+    return o && o->calls > 0 ? (double)(o->count + o->nan + o->inf) / (double)o->calls : 0;
+}
+
+static double of(cost c, double made, double products)
+{
+    return c.run + c.element * made + c.product * products;
+}
+
+typedef struct pair {
+    double floats, ints; /* nanoseconds */
+} pair;
+
+static pair both_of(costs c, double made, double products)
+{
+    return (pair){of(c.floats, made, products), of(c.ints, made, products) * MARGIN};
+}
+
+static pair conv_cost(const nori__node *n, const nori_tensor *w, double made, double read)
+{
+    double group = (double)nori__attr_i(n, "group", 1), channels = (double)w->dims[0];
+    double depth = channels > 0 ? (double)w->count / channels : 0, own = channels / (group > 0 ? group : 1);
+    if (nori__node_is(n, NORI__OP_ONNX_ConvTranspose)) { /* no kernel on integers: float between changes */
+        double spent = of(conv_costs.floats, made, read * depth);
+        return (pair){spent, spent + of(to_floats, read, 0) + of(to_ints, made, 0)};
+    }
+    if (group > 1 && w->dims[1] == 1) {
+        return both_of(depthwise_costs, made, made * depth);
+    }
+    double filled = own > 0 ? made * ceil(own / BLOCK) * BLOCK / own : made;
+    bool three = w->rank == 4 && w->dims[2] == 3 && w->dims[3] == 3 && group == 1;
+    size_t count = 0;
+    const int64_t *strides = nori__attr_ints(n, "strides", &count);
+    for (size_t i = 0; i < count; i++) {
+        three = three && strides[i] == 1;
+    }
+    return both_of(three ? conv3_costs : conv_costs, filled, filled * depth);
+}
+
+static pair weighted_cost(const nori__quantizer *q, const nori__node *n)
+{
+    double made = elements(q, n->outputs[0]), read = elements(q, n->inputs[0]);
+    const nori_tensor *w = nori__value_const(n->inputs[1]);
+    if (!w) { /* rows * depth, depth * columns, rows * columns */
+        double other = elements(q, n->inputs[1]);
+        double depth = made > 0 ? sqrt(read * other / made) : 0;
+        return both_of(both_costs, made, made * depth);
+    }
+    if (nori__node_is(n, NORI__OP_ONNX_Conv) || nori__node_is(n, NORI__OP_ONNX_ConvTranspose)) {
+        return conv_cost(n, w, made, read);
+    }
+    int64_t columns = w->rank > 0 ? w->dims[w->rank - 1] : 1;
+    columns = nori__attr_i(n, "transB", 0) && w->rank > 0 ? w->dims[0] : columns;
+    return both_of(product_costs, made, columns > 0 ? made * (double)w->count / (double)columns : 0);
+}
+
+static pair cost_of(const nori__quantizer *q, const nori__node *n)
+{
+    if (nori__q_role_of(n) == NORI__Q_WEIGHTED) {
+        return weighted_cost(q, n);
+    }
+    double made = elements(q, n->outputs[0]), read = elements(q, n->inputs[0]);
+    for (size_t i = 0; n->op && i < NORI__COUNT(others); i++) {
+        if (others[i].id == n->op->id) {
+            return both_of(others[i].costs, made > read ? made : read, 0);
+        }
+    }
+    return (pair){0, 0};
+}
+
+/* Bytes that integers save. */
+static double saved(const nori__node *n)
+{
+    const nori_tensor *w = n->input_count > 1 ? nori__value_const(n->inputs[1]) : NULL;
+    return nori__q_role_of(n) == NORI__Q_WEIGHTED && w ? 3 * (double)w->count : 0;
+}
+
+/* ---- the cut ---- */
+
+typedef struct cut {
+    nori__quantizer *q;
+    nori__flow *flow; /* node i + 2 is the graph's node of that id; what comes behind: values */
+    size_t next;      /* of those for values */
+} cut;
+enum { INTS, FLOATS }; /* source and sink */
+
+static size_t at(const cut *c, const nori__node *n)
+{
+    bool own = n && n->graph == c->q->ir->main && c->q->chosen[n->id];
+    return own ? (size_t)n->id + 2 : FLOATS;
+}
+
+static int64_t picoseconds(double ns)
+{
+    return ns < 1e12 ? (int64_t)(ns * 1000) : (int64_t)1e15;
+}
+
+/* Nodes of the main graph that read a value, by its id. */
+typedef struct readers {
+    nori__node **nodes;
+    uint32_t *first;
+} readers;
+
+static nori_status find_readers(nori__quantizer *q, readers *r, size_t *uses)
+{
+    *uses = 0;
+    r->first = nori__arena_array(&q->arena, (size_t)q->n_values + 2, sizeof(*r->first));
+    uint32_t *used = nori__arena_array(&q->arena, (size_t)q->n_values + 1, sizeof(*used));
+    if (!r->first || !used) {
+        return nori__no_memory(q->err);
+    }
+    for (const nori__node *n = q->ir->main->first; n; n = n->next) {
+        for (uint32_t i = 0; i < n->input_count; i++) {
+            if (n->inputs[i]) {
+                r->first[n->inputs[i]->id + 1]++;
+                ++*uses;
+            }
+        }
+    }
+    for (uint32_t i = 0; i < q->n_values; i++) {
+        r->first[i + 1] += r->first[i];
+    }
+    r->nodes = nori__arena_array(&q->arena, *uses + 1, sizeof(*r->nodes));
+    if (!r->nodes) {
+        return nori__no_memory(q->err);
+    }
+    for (nori__node *n = q->ir->main->first; n; n = n->next) {
+        for (uint32_t i = 0; i < n->input_count; i++) {
+            const nori__value *v = n->inputs[i];
+            if (v) {
+                r->nodes[r->first[v->id] + used[v->id]++] = n;
+            }
+        }
+    }
+    return NORI_OK;
+}
+
+static bool reads_data(const nori__node *n, const nori__value *v)
+{
+    for (uint32_t k = 0; k < nori__q_data_inputs(n); k++) {
+        if (n->inputs[k] == v) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool counts(const nori__quantizer *q, const nori__value *v)
+{
+    return !nori__value_const(v) && nori__q_of(q, v)->seen;
+}
+
+static double change_cost(const nori__quantizer *q, const nori__value *v, bool ints)
+{
+    return of(!ints ? to_floats : v->producer ? to_ints : inputs_to_ints, elements(q, v), 0);
+}
+
+/* What it costs where who makes a value and who reads it differ in form: once, however many read. */
+static void add_value(cut *c, const nori__value *v, const readers *r)
+{
+    uint32_t first = r->first[v->id], end = r->first[v->id + 1];
+    size_t from = at(c, v->producer), back = c->next++, forth = c->next++;
+    nori__flow_edge(c->flow, back, from, picoseconds(change_cost(c->q, v, true)));
+    nori__flow_edge(c->flow, from, forth, picoseconds(change_cost(c->q, v, false)));
+    for (uint32_t i = first; i < end; i++) {
+        const nori__node *n = r->nodes[i];
+        size_t to = reads_data(n, v) ? at(c, n) : FLOATS;
+        nori__flow_edge(c->flow, forth, to, NORI__FLOW_ENDLESS);
+        if (to != FLOATS) { /* only weighted nodes have what they read quantized for them */
+            bool weighted = nori__q_role_of(n) == NORI__Q_WEIGHTED;
+            nori__flow_edge(c->flow, to, weighted ? back : from, NORI__FLOW_ENDLESS);
+        }
+    }
+    if (end - first != v->uses) { /* an output, or a subgraph */
+        nori__flow_edge(c->flow, forth, FLOATS, NORI__FLOW_ENDLESS);
+    }
+}
+
+/* The chosen nodes that the cheapest cut leaves float, by id, where a byte saved is worth so much. */
+static nori_status solve(nori__quantizer *q, const readers *r, size_t uses, double byte, bool *floats)
+{
+    size_t nodes = (size_t)q->n_nodes + 2, values = (size_t)q->n_values;
+    cut c = {.q = q, .next = nodes};
+    c.flow = nori__flow_new(nodes + 2 * values + 2, 2 * (size_t)q->n_nodes + 3 * values + 2 * uses + 1);
+    if (!c.flow) {
+        return nori__no_memory(q->err);
+    }
+    for (const nori__node *n = q->ir->main->first; n; n = n->next) {
+        if (q->chosen[n->id]) {
+            pair p = cost_of(q, n);
+            nori__flow_edge(c.flow, INTS, (size_t)n->id + 2, picoseconds(p.floats + byte * saved(n)));
+            nori__flow_edge(c.flow, (size_t)n->id + 2, FLOATS, picoseconds(p.ints));
+        }
+    }
+    for (const nori__value *v = q->ir->main->values; v; v = v->next) {
+        if (counts(q, v)) {
+            add_value(&c, v, r);
+        }
+    }
+    nori__flow_run(c.flow, INTS, FLOATS);
+    for (const nori__node *n = q->ir->main->first; n; n = n->next) {
+        floats[n->id] = q->chosen[n->id] && nori__flow_far(c.flow, (size_t)n->id + 2);
+    }
+    nori__flow_free(c.flow);
+    return NORI_OK;
+}
+
+/* What integers win over all by the table, with nodes float as told: nanoseconds. */
+static double won(const nori__quantizer *q, const readers *r, const bool *floats)
+{
+    double sum = 0;
+    for (const nori__node *n = q->ir->main->first; n; n = n->next) {
+        if (q->chosen[n->id] && !floats[n->id]) {
+            pair p = cost_of(q, n);
+            sum += p.floats - p.ints;
+        }
+    }
+    for (const nori__value *v = q->ir->main->values; v; v = v->next) {
+        bool made = v->producer && v->producer->graph == q->ir->main &&
+                    q->chosen[v->producer->id] && !floats[v->producer->id];
+        uint32_t first = r->first[v->id], end = r->first[v->id + 1];
+        bool one = false, other = end - first != v->uses; /* reads integers; reads floats */
+        for (uint32_t i = first; i < end; i++) {
+            const nori__node *n = r->nodes[i];
+            bool ints = q->chosen[n->id] && !floats[n->id] && reads_data(n, v);
+            one = one || ints;
+            other = other || !ints;
+        }
+        if (counts(q, v) && (made ? other : one)) {
+            sum -= change_cost(q, v, !made);
+        }
+    }
+    return sum;
+}
+
+static void report(nori__quantizer *q, const nori__node *n)
+{
+    pair p = cost_of(q, n);
+    if (nori__q_role_of(n) != NORI__Q_WEIGHTED) {
+        nori__q_report_node(q, n, "its neighbours stay float");
+    } else if (p.ints >= p.floats) {
+        nori__q_report_node(q, n, "it has too little work: integers are no faster");
+    } else {
+        nori__q_report_node(q, n, "quantizing and dequantizing around it take longer than integers win");
+    }
+}
+
+nori_status nori__q_spare_by_cost(nori__quantizer *q)
+{
+    readers r;
+    size_t uses;
+    q->by_cost = 0;
+    if (!q->options->search || q->options->size_first || q->alone) {
+        return NORI_OK;
+    }
+    NORI__TRY(find_readers(q, &r, &uses));
+    bool *floats = nori__arena_array(&q->arena, (size_t)q->n_nodes + 1, sizeof(*floats));
+    if (!floats) {
+        return nori__no_memory(q->err);
+    }
+    NORI__TRY(solve(q, &r, uses, BYTE, floats));
+    if (won(q, &r, floats) <= 0) {
+        NORI__TRY(solve(q, &r, uses, 0, floats));
+    }
+    for (const nori__node *n = q->ir->main->first; n; n = n->next) {
+        if (floats[n->id]) {
+            report(q, n);
+            q->chosen[n->id] = false;
+            q->by_cost += nori__q_role_of(n) == NORI__Q_WEIGHTED;
+        }
+    }
+    return NORI_OK;
+}
