@@ -113,6 +113,33 @@ static void depthwise(void **state)
     }
 }
 
+/* Subnormal weights and activations are as good as zero to what adds them up, and leave no trace in how
+ * the caller's thread computes. */
+static void subnormal(void **state)
+{
+    (void)state;
+    op o;
+    op_begin(&o, "", "Conv", 11);
+    cpu_in(&o, NORI_FLOAT, "1x8x9x9");
+    cpu_in(&o, NORI_FLOAT, "16x8x3x3");
+    cpu_in(&o, NORI_FLOAT, "16");
+    float *x = o.in[0]->data, *w = o.in[1]->data, *bias = o.in[2]->data;
+    for (int64_t i = 0; i < o.in[0]->count; i += 2) {
+        x[i] *= 1e-40f;
+    }
+    for (int64_t i = 0; i < o.in[1]->count; i += 3) {
+        w[i] *= 1e-40f;
+    }
+    bias[3] = 0;
+    for (int64_t i = 0; i < 8 * 9; i++) {
+        w[3 * 8 * 9 + i] = 1e-41f;
+    }
+    cpu_compare(&o, 6, 2e-5, true);
+    volatile float small = 1e-30f;
+    assert_true(small * 1e-10f > 0);
+    op_end(&o);
+}
+
 /* Forms the kernel hands to the reference: the answer is the same. */
 static void conv_odd(void **state)
 {
@@ -148,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conv_shapes),
         cmocka_unit_test(depthwise),
+        cmocka_unit_test(subnormal),
         cmocka_unit_test(conv_odd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

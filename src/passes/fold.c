@@ -9,7 +9,7 @@
  * of those when providers are done is folded at last. */
 #include "passes/passes.h"
 
-#define GROWTH_LIMIT ((size_t)1 << 20) /* bytes an output may have beyond its node's inputs */
+#define GROWTH_LIMIT ((size_t)8 << 20) /* bytes an output may have beyond its node's inputs */
 /* All that folding may make, for it is held as long as the session: this, and this many times the
  * bytes of the constants that came with the model. */
 #define FOLDED_ALWAYS ((uint64_t)32 << 20)

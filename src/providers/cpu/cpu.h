@@ -21,6 +21,11 @@ static inline int nori__cpu_threads(const nori_call *call)
     int n = call->threads > 0 ? call->threads : nori__pool_threads(call->pool);
     return n < 1 ? 1 : n;
 }
+/* nori__parallel_for for bodies of floats: they take subnormal numbers as zero, and make none, on
+ * every thread. Trained weights and activations that fade hold such numbers, and each costs the CPU a
+ * hundred cycles. */
+void nori__cpu_for(nori__pool *pool, int max_threads, int64_t count, int64_t grain, nori__body body,
+                   void *user);
 static inline size_t nori__cpu_round(size_t bytes) /* to whole cache lines */
 {
     return (bytes + 63) & ~(size_t)63;

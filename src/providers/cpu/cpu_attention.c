@@ -260,7 +260,7 @@ static nori_status attend_kernel(const void *state, nori_call *call)
     NORI__TRY(nori__cpu_take(call, r.each * threads, &scratch));
     r.scratch = scratch.data;
     r.y = call->out[0]->data;
-    nori__parallel_for(call->pool, (int)threads, (int64_t)(r.heads * r.slices), 1, attend_units, &r);
+    nori__cpu_for(call->pool, (int)threads, (int64_t)(r.heads * r.slices), 1, attend_units, &r);
     nori__cpu_give(call, &scratch);
     return NORI_OK;
 }

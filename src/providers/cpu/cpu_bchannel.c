@@ -86,8 +86,8 @@ static nori_status channel_run(nori_call *call, bool norm)
     }
     j.scale = scale;
     j.spans = nori__div_up(j.pixels, SPAN);
-    nori__parallel_for(call->pool, nori__cpu_threads(call),
-                       (int64_t)((size_t)x->dims[0] * j.blocks * j.spans), 1, channel_units, &j);
+    nori__cpu_for(call->pool, nori__cpu_threads(call),
+                 (int64_t)((size_t)x->dims[0] * j.blocks * j.spans), 1, channel_units, &j);
     nori__cpu_give(call, &scratch);
     return NORI_OK;
 }

@@ -362,8 +362,8 @@ static nori_status run_with(const nori__bconv *s, nori_call *call)
     } else if (s->how == NORI__BCONV_WINOGRAD) {
         nori__bconv_winograd_offsets(&r);
     }
-    nori__parallel_for(call->pool, r.threads, (int64_t)(r.batch * r.spans * r.shares), r.grain,
-                       body, &r);
+    nori__cpu_for(call->pool, r.threads, (int64_t)(r.batch * r.spans * r.shares), r.grain,
+                 body, &r);
     nori__cpu_give(call, &scratch);
     return NORI_OK;
 }

@@ -213,8 +213,8 @@ static nori_status expand_call(const void *state, nori_call *call)
     for (size_t t = 0; t < s->first->terms; t++) {
         r.offset[t] = (int64_t)(t * r.g.in[0] * r.g.in[1] * s->first->block);
     }
-    nori__parallel_for(call->pool, nori__cpu_threads(call),
-                       (int64_t)(r.batch * s->first->pairs * r.stretches), 1, expand_units, &r);
+    nori__cpu_for(call->pool, nori__cpu_threads(call),
+                 (int64_t)(r.batch * s->first->pairs * r.stretches), 1, expand_units, &r);
     nori__cpu_give(call, &scratch);
     return NORI_OK;
 }

@@ -97,7 +97,7 @@ static nori_status bpool_run(const void *state, nori_call *call)
     job.divide = scratch.data;
     int64_t rows = y->dims[0] * y->dims[1] * y->dims[2];
     int64_t grain = 4096 / (y->dims[3] * (int64_t)(job.g.kernel[0] * job.g.kernel[1])) + 1;
-    nori__parallel_for(call->pool, nori__cpu_threads(call), rows, grain, bpool_units, &job);
+    nori__cpu_for(call->pool, nori__cpu_threads(call), rows, grain, bpool_units, &job);
     nori__cpu_give(call, &scratch);
     return NORI_OK;
 }
@@ -135,8 +135,8 @@ static nori_status mean_run(const void *state, nori_call *call)
     mean_job j = {nori__kernels_get(), x->data, call->out[0]->data,
                   (size_t)(x->dims[2] * x->dims[3])};
     if (call->out[0]->count > 0) {
-        nori__parallel_for(call->pool, nori__cpu_threads(call), x->dims[0] * x->dims[1],
-                           (int64_t)(2048 / (j.pixels + 1) + 1), mean_units, &j);
+        nori__cpu_for(call->pool, nori__cpu_threads(call), x->dims[0] * x->dims[1],
+                     (int64_t)(2048 / (j.pixels + 1) + 1), mean_units, &j);
     }
     return NORI_OK;
 }

@@ -221,8 +221,8 @@ static nori_status stem_call(const void *state, nori_call *call)
     r.conv.offset = scratch.data;
     r.conv.work = (char *)scratch.data + r.conv.offset_bytes;
     nori__bconv_direct_offsets(&r.conv);
-    nori__parallel_for(call->pool, nori__cpu_threads(call),
-                       call->in[0]->dims[0] * (int64_t)r.stretches, 1, stem_units, &r);
+    nori__cpu_for(call->pool, nori__cpu_threads(call),
+                 call->in[0]->dims[0] * (int64_t)r.stretches, 1, stem_units, &r);
     nori__cpu_give(call, &scratch);
     return NORI_OK;
 }

@@ -353,8 +353,8 @@ static nori_status run_with(const turned *s, nori_call *call, bool *other_pads, 
     r.offset = scratch.data;
     r.work = (char *)scratch.data + r.offset_bytes;
     set_offsets(&r);
-    nori__parallel_for(call->pool, nori__cpu_threads(call),
-                       (int64_t)(r.batch * r.spans * r.shares), 1, turned_units, &r);
+    nori__cpu_for(call->pool, nori__cpu_threads(call),
+                 (int64_t)(r.batch * r.spans * r.shares), 1, turned_units, &r);
     nori__cpu_give(call, &scratch);
     return NORI_OK;
 }

@@ -84,3 +84,63 @@ bool nori__activation_named(const nori__node *node, const char *activation, cons
     }
     return true;
 }
+
+/* ---- subnormal numbers ---- */
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+typedef unsigned float_mode;
+static float_mode flush_on(void)
+{
+    float_mode old = _mm_getcsr();
+    _mm_setcsr(old | 0x8040); /* results to zero, operands are zero */
+    return old;
+}
+static void flush_off(float_mode old)
+{
+    _mm_setcsr(old);
+}
+#elif defined(__aarch64__)
+typedef uint64_t float_mode;
+static float_mode flush_on(void)
+{
+    float_mode old;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(old));
+    __asm__ volatile("msr fpcr, %0" : : "r"(old | (uint64_t)1 << 24));
+    return old;
+}
+static void flush_off(float_mode old)
+{
+    __asm__ volatile("msr fpcr, %0" : : "r"(old));
+}
+#else
+typedef int float_mode;
+static float_mode flush_on(void)
+{
+    return 0;
+}
+static void flush_off(float_mode old)
+{
+    (void)old;
+}
+#endif
+
+typedef struct flushed {
+    nori__body body;
+    void *user;
+} flushed;
+
+static void flushed_units(void *user, int64_t begin, int64_t end, int thread)
+{
+    const flushed *f = user;
+    float_mode old = flush_on();
+    f->body(f->user, begin, end, thread);
+    flush_off(old);
+}
+
+void nori__cpu_for(nori__pool *pool, int max_threads, int64_t count, int64_t grain, nori__body body,
+                   void *user)
+{
+    flushed f = {body, user};
+    nori__parallel_for(pool, max_threads, count, grain, flushed_units, &f);
+}

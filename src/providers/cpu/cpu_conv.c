@@ -217,8 +217,8 @@ static nori_status run_products(nori_call *call, conv_run *r, char *work)
         if (r->g.copied) {
             r->image = (float *)(void *)(work + r->offset_bytes);
             r->ready = r->image_bytes / sizeof(float);
-            nori__parallel_for(call->pool, nori__cpu_threads(call), (int64_t)r->channels, 4,
-                               pad_units, r);
+            nori__cpu_for(call->pool, nori__cpu_threads(call), (int64_t)r->channels, 4,
+                         pad_units, r);
         }
         nori__product_run(call, &r->product, work + r->offset_bytes + r->image_bytes);
     }
@@ -272,8 +272,8 @@ static void depthwise_units(void *user, int64_t begin, int64_t end, int thread)
 static nori_status run_depthwise(nori_call *call, conv_run *r, char *work)
 {
     depthwise_job job = {r, work};
-    nori__parallel_for(call->pool, nori__cpu_threads(call), (int64_t)(r->batch * r->s->made), 8,
-                       depthwise_units, &job);
+    nori__cpu_for(call->pool, nori__cpu_threads(call), (int64_t)(r->batch * r->s->made), 8,
+                 depthwise_units, &job);
     return NORI_OK;
 }
 

@@ -98,8 +98,8 @@ static nori_status unary_run(const void *state, nori_call *call)
     }
     job.f = nori__kernels_get()->f32_unary[function];
     bool dear = function >= NORI__U_SIGMOID && function <= NORI__U_SILU;
-    nori__parallel_for(call->pool, nori__cpu_threads(call), x->count,
-                       dear ? DEAR_GRAIN : CHEAP_GRAIN, unary_units, &job);
+    nori__cpu_for(call->pool, nori__cpu_threads(call), x->count,
+                 dear ? DEAR_GRAIN : CHEAP_GRAIN, unary_units, &job);
     return NORI_OK;
 }
 
@@ -187,8 +187,8 @@ static nori_status batch_norm_run(const void *state, nori_call *call)
                           call->in[4]->data, y->data,
                           nori__attr_f(call->node, "epsilon", 1e-5f), (size_t)x->dims[1],
                           (size_t)x->count / rows};
-    nori__parallel_for(call->pool, nori__cpu_threads(call), (int64_t)rows, 4, batch_norm_units,
-                       &job);
+    nori__cpu_for(call->pool, nori__cpu_threads(call), (int64_t)rows, 4, batch_norm_units,
+                 &job);
     return NORI_OK;
 }
 

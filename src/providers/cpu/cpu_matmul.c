@@ -296,17 +296,17 @@ static nori_status matmul_kernel(const void *state, nori_call *call)
     int threads = nori__cpu_threads(call);
     size_t nr = nori__kernels_get()->f32_nr, mr = nori__kernels_get()->f32_mr;
     if (r.few) {
-        nori__parallel_for(call->pool, threads, (int64_t)((r.product.n + nr - 1) / nr), FEW_GRAIN,
-                           few_units, &r);
+        nori__cpu_for(call->pool, threads, (int64_t)((r.product.n + nr - 1) / nr), FEW_GRAIN,
+                     few_units, &r);
         return NORI_OK;
     }
     nori__cpu_scratch scratch;
     NORI__TRY(nori__cpu_take(call, matmul_scratch(&r, threads), &scratch));
     r.a = scratch.data;
     if (r.packed > 0) {
-        nori__parallel_for(call->pool, threads,
-                           (int64_t)(r.product.count * ((r.product.m + mr - 1) / mr)), 4,
-                           pack_a_units, &r);
+        nori__cpu_for(call->pool, threads,
+                     (int64_t)(r.product.count * ((r.product.m + mr - 1) / mr)), 4,
+                     pack_a_units, &r);
     }
     nori__product_run(call, &r.product, (char *)scratch.data + nori__cpu_round(r.a_bytes));
     nori__cpu_give(call, &scratch);

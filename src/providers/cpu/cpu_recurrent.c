@@ -194,9 +194,9 @@ static void run_step(direction *d)
         grain = (units + d->threads - 1) / d->threads;
     }
     if (s->late) {
-        nori__parallel_for(r->call->pool, d->threads, units, grain, reset_units, d);
+        nori__cpu_for(r->call->pool, d->threads, units, grain, reset_units, d);
     }
-    nori__parallel_for(r->call->pool, d->threads, units, grain, step_units, d);
+    nori__cpu_for(r->call->pool, d->threads, units, grain, step_units, d);
     float *before = d->h[0];
     d->h[0] = d->h[1];
     d->h[1] = before;

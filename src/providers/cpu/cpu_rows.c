@@ -32,7 +32,7 @@ static void run_rows(nori_call *call, rows_job *job, size_t rows, nori__body bod
 {
     int64_t grain = job->n > 0 && job->n < GRAIN_ELEMENTS ? (int64_t)(GRAIN_ELEMENTS / job->n) : 1;
     job->kern = nori__kernels_get();
-    nori__parallel_for(call->pool, nori__cpu_threads(call), (int64_t)rows, grain, body, job);
+    nori__cpu_for(call->pool, nori__cpu_threads(call), (int64_t)rows, grain, body, job);
 }
 
 /* ---- Softmax ---- */

@@ -169,7 +169,7 @@ void nori__product_run(nori_call *call, const nori__product *p, void *scratch)
     product_job job = {p, nori__kernels_get(), cut_up(p, threads), scratch};
     int64_t units = (int64_t)(p->count * job.cut.n_chunks * job.cut.n_slices);
     if (units > 0) {
-        nori__parallel_for(call->pool, threads, units, 1, product_units, &job);
+        nori__cpu_for(call->pool, threads, units, 1, product_units, &job);
     }
 }
 
