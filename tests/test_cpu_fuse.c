@@ -38,6 +38,13 @@ static const fuse_case cases[] = {
     {"norm", "1 4 6 6", {"Conv:x w b:c", "BatchNormalization:c b b2 b var:s", "Relu:s:y"}, "y",
      "FusedConv"},
     {"norm without bias", "2 4 6 6", {"Conv:x w:c", "BatchNormalization:c b b2 b var:y"}, "y", "Conv"},
+    {"pads", "1 4 6 6", {"Pad:x around:p", "Conv:p w b:c", "Relu:c:y"}, "y", "FusedConv"},
+    {"pads, zero said", "1 4 6 6", {"Pad:x around low0:p", "Conv:p w b:y"}, "y", "Conv"},
+    {"pads, read twice", "1 4 6 6", {"Pad:x around:p", "Conv:p w b:y", "Neg:p:z"}, "y z",
+     "Pad Conv Neg"},
+    {"pads with ones", "1 4 6 6", {"Pad:x around one:p", "Conv:p w b:y"}, "y", "Pad Conv"},
+    {"pads of channels", "1 3 6 6", {"Pad:x deep:p", "Conv:p w b:y"}, "y", "Pad Conv"},
+    {"pads that crop", "1 4 6 6", {"Pad:x crop:p", "Conv:p w b:y"}, "y", "Pad Conv"},
     {"sigmoid gate", "1 4 6 6", {"Conv:x w b:c", "Sigmoid:c:g", "Mul:c g:y"}, "y", "FusedConv"},
     {"gate of another", "1 4 6 6", {"Sigmoid:x:g", "Neg:x:n", "Mul:n g:y"}, "y", "Sigmoid Neg Mul"},
     {"hard gate", "1 4 6 6",
@@ -144,6 +151,11 @@ static void build(make *m, const fuse_case *c)
                isnan(constants[i].value) ? NULL : &constants[i].value);
     }
     make_ints(m, &m->graph, "last", 1, last);
+    static const int64_t around[] = {0, 0, 0, 2, 0, 0, 1, 3}, deep[] = {0, 0, 0, 0, 0, 1, 0, 0};
+    static const int64_t crop[] = {0, 0, 1, -1, 0, 0, 1, 0};
+    make_ints(m, &m->graph, "around", 8, around);
+    make_ints(m, &m->graph, "deep", 8, deep);
+    make_ints(m, &m->graph, "crop", 8, crop);
     for (size_t i = 0; c->nodes[i]; i++) {
         char text[128];
         snprintf(text, sizeof(text), "%s", c->nodes[i]);
@@ -166,6 +178,7 @@ static void check_nodes(make *m, const fuse_case *c)
     nori_error err = {0};
     nori__resolve(ir);
     assert_int_equal(nori__infer_graph(ir, &err), NORI_OK);
+    assert_int_equal(nori__cpu_fuse_pads(ir, &err), NORI_OK);
     assert_int_equal(nori__cpu_fuse(ir, &err), NORI_OK);
     for (nori__node *n = ir->main->first; n; n = n->next) {
         assert_non_null(n->op);

@@ -26,6 +26,7 @@ static void unary(void **state)
         {"HardSigmoid", "", 6, 1e-6}, {"HardSwish", "", 14, 1e-6}, {"Sigmoid", "", 13, 1e-6},
         {"Tanh", "", 13, 1e-6},     {"Exp", "", 13, 1e-6},       {"Erf", "", 13, 1e-6},
         {"Gelu", "", 20, 1e-6},     {"Swish", "", 24, 1e-6},     {"Sqrt", "", 13, 1e-7},
+        {"Elu", "", 6, 1e-6},
         {"Reciprocal", "", 13, 1e-7}, {"Neg", "", 13, 0},        {"Abs", "", 13, 0},
         {"FastGelu", "com.microsoft", 1, 1e-6},
     };
@@ -144,6 +145,60 @@ static void rows(void **state)
     op_end(&o);
 }
 
+/* Softmax where rows lie apart, and where they are short; one value a row; what has slopes. */
+static void other_rows(void **state)
+{
+    (void)state;
+    op o;
+    static const struct {
+        const char *x;
+        int64_t axis;
+    } soft[] = {{"2x5x6", 1}, {"2x5x300", 1}, {"3x2x7x5", 0}, {"300x2", -1}, {"1000x3", 1},
+                {"7x31x2", 1}, {"2x3x31", -1}, {"5x1x4", 1}, {"129x1", 1}, {"1x3", -1}};
+    for (size_t i = 0; i < NORI__COUNT(soft); i++) {
+        op_begin(&o, "", "Softmax", 13);
+        cpu_in(&o, NORI_FLOAT, soft[i].x);
+        op_int(&o, "axis", soft[i].axis);
+        cpu_compare(&o, 0, 1e-6, true);
+        op_end(&o);
+    }
+    op_begin(&o, "", "Softmax", 13);
+    op_in(&o, NORI_FLOAT, "2x3", (double[]){1, NAN, 2, 88, -INFINITY, 100});
+    cpu_compare(&o, 0, 1e-6, true);
+    op_end(&o);
+    static const char *const reductions[] = {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean"};
+    static const double axes[][2] = {{-1, -2}, {0, 2}, {1, 2}};
+    for (size_t i = 0; i < 12; i++) {
+        op_begin(&o, "", reductions[i % 4], 18);
+        cpu_in(&o, NORI_FLOAT, "4x17x9");
+        op_in(&o, NORI_INT64, "2", axes[i / 4]);
+        op_int(&o, "keepdims", (int64_t)i % 2);
+        cpu_compare(&o, 0, 1e-5, true);
+        op_end(&o);
+    }
+    static const char *const slopes[] = {"3x1x1", "1", "1x3x1x1", "7", "", "2x3x5x7"};
+    for (size_t i = 0; i < NORI__COUNT(slopes); i++) {
+        op_begin(&o, "", "PRelu", 16);
+        cpu_in(&o, NORI_FLOAT, "2x3x5x7");
+        cpu_in(&o, NORI_FLOAT, slopes[i]);
+        cpu_compare(&o, 2, 0, true);
+        op_end(&o);
+    }
+    static const double by[] = {2, 3, 0.5, -1, 2.5, 0};
+    for (size_t i = 0; i < NORI__COUNT(by); i++) {
+        op_begin(&o, "", "Pow", 15);
+        op_in(&o, NORI_FLOAT, "27", special);
+        op_in(&o, NORI_FLOAT, i % 2 ? "" : "1", &by[i]);
+        cpu_compare(&o, 2, 1e-6, true);
+        op_end(&o);
+        op_begin(&o, "", "Pow", 15);
+        cpu_in(&o, NORI_FLOAT, "3x333");
+        op_in(&o, NORI_FLOAT, "", &by[i]);
+        cpu_compare(&o, 2, 1e-6, true);
+        op_end(&o);
+    }
+}
+
 static void channels(void **state)
 {
     (void)state;
@@ -164,10 +219,12 @@ static void channels(void **state)
         op_in(&o, NORI_FLOAT, "3", (double[]){0.5, 1, 2});
         cpu_compare(&o, 0, 2e-6, true);
         op_end(&o);
-        op_begin(&o, "", "GlobalAveragePool", 1);
-        cpu_in(&o, NORI_FLOAT, shapes[s]);
-        cpu_compare(&o, 0, 1e-6, true);
-        op_end(&o);
+        for (int max = 0; max < 2; max++) {
+            op_begin(&o, "", max ? "GlobalMaxPool" : "GlobalAveragePool", 1);
+            cpu_in(&o, NORI_FLOAT, shapes[s]);
+            cpu_compare(&o, 0, 1e-6, true);
+            op_end(&o);
+        }
     }
 }
 
@@ -240,6 +297,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unary),    cmocka_unit_test(binary), cmocka_unit_test(rows),
+        cmocka_unit_test(other_rows),
         cmocka_unit_test(channels), cmocka_unit_test(pool),   cmocka_unit_test(transpose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

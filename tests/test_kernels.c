@@ -310,6 +310,7 @@ static double exact(int function, double x, const float *p)
     case NORI__U_GELU_TANH:
         return x / (1 + exp(-2 * 0.79788456080286536 * (x + 0.044715 * x * x * x)));
     case NORI__U_SILU: return x / (1 + exp(-(double)p[0] * x));
+    case NORI__U_ELU: return x < 0 ? (double)p[0] * expm1(x) : x;
     case NORI__U_SQRT: return sqrt(x);
     case NORI__U_RECIPROCAL: return 1 / x;
     case NORI__U_NEG: return -x;
@@ -327,7 +328,7 @@ static void unary(void **state)
         [NORI__U_SIGMOID] = 8, [NORI__U_TANH] = 8,        [NORI__U_EXP] = 4,
         [NORI__U_ERF] = 8,     [NORI__U_GELU] = 84,       [NORI__U_GELU_TANH] = 336,
         [NORI__U_SILU] = 12,   [NORI__U_SQRT] = 1,        [NORI__U_RECIPROCAL] = 1,
-        [NORI__U_AFFINE] = 4,
+        [NORI__U_AFFINE] = 4,  [NORI__U_ELU] = 12,
     };
     const float p[2] = {0.25f, 0.75f};
     EACH_LEVEL(k) {

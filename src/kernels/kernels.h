@@ -98,6 +98,7 @@ typedef enum nori__unary {
     NORI__U_GELU,        /* x/2 (1 + erf(x / sqrt 2)) */
     NORI__U_GELU_TANH,   /* the approximation with tanh */
     NORI__U_SILU,        /* x sigmoid(p[0] x) */
+    NORI__U_ELU,         /* p[0] (e^x - 1) below 0 */
     NORI__U_SQRT,
     NORI__U_RECIPROCAL,
     NORI__U_NEG,

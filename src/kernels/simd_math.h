@@ -7,6 +7,7 @@
  *   tanh, erf  4 ulp
  *   gelu       5e-6 relative down to x = -6.2, within 1e-9 below; near 0 and above, 8 ulp
  *   gelu_tanh  2e-5 relative (the argument of exp is rounded: most where the result is tiny)
+ *   elu        6 ulp
  *   silu       6 ulp for arguments of exp within 30 (beyond: not measured)
  * NaN stays NaN. The polynomials were fitted for these ranges (Chebyshev, then rounded). */
 #ifndef NORI_KERNELS_SIMD_MATH_H

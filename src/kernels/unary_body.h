@@ -88,6 +88,22 @@ ALWAYS vf silu(vf x, const float *p)
     return vgate(x, v_mul(x, v_set(p[0])));
 }
 
+/* e^x - 1 by its series near 0, where the difference would cancel. */
+ALWAYS vf elu(vf x, const float *p)
+{
+    vf s = v_set(1.0f / 362880);
+    s = v_fma(s, x, v_set(1.0f / 40320));
+    s = v_fma(s, x, v_set(1.0f / 5040));
+    s = v_fma(s, x, v_set(1.0f / 720));
+    s = v_fma(s, x, v_set(1.0f / 120));
+    s = v_fma(s, x, v_set(1.0f / 24));
+    s = v_fma(s, x, v_set(1.0f / 6));
+    s = v_fma(s, x, v_set(0.5f));
+    s = v_fma(v_mul(x, x), s, x);
+    s = v_pick(v_less(x, v_set(-0.5f)), v_sub(vexp(x), v_set(1)), s);
+    return v_pick(v_less(x, v_zero()), v_mul(s, v_set(p[0])), x);
+}
+
 ALWAYS vf root(vf x, const float *p)
 {
     (void)p;
@@ -134,6 +150,7 @@ ROW(f32_erf, error_function)
 ROW(f32_gelu, gelu)
 ROW(f32_gelu_tanh, gelu_tanh)
 ROW(f32_silu, silu)
+ROW(f32_elu, elu)
 ROW(f32_sqrt, root)
 ROW(f32_reciprocal, reciprocal)
 ROW(f32_neg, negative)

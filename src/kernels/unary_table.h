@@ -13,6 +13,7 @@ static void unary_table(nori__kernels *k)
     k->f32_unary[NORI__U_GELU] = f32_gelu;
     k->f32_unary[NORI__U_GELU_TANH] = f32_gelu_tanh;
     k->f32_unary[NORI__U_SILU] = f32_silu;
+    k->f32_unary[NORI__U_ELU] = f32_elu;
     k->f32_unary[NORI__U_SQRT] = f32_sqrt;
     k->f32_unary[NORI__U_RECIPROCAL] = f32_reciprocal;
     k->f32_unary[NORI__U_NEG] = f32_neg;

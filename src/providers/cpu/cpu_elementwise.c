@@ -1,4 +1,5 @@
-/* cpu_elementwise.c: float functions of one and of two arguments, BatchNormalization.
+/* cpu_elementwise.c: float functions of one and of two arguments, Pow by a number, PRelu,
+ * BatchNormalization.
  *
  * NaN goes through everything. Broadcasting is the reference iterator's; a line is a row for the
  * micro-kernels. Outputs may lie over inputs of the same size. */
@@ -29,6 +30,7 @@ static const unary_row unary_rows[] = {
     {NORI__OP_ONNX_Erf, NORI__U_ERF, {NULL, NULL}, {0, 0}},
     {NORI__OP_ONNX_Gelu, NORI__U_GELU, {NULL, NULL}, {0, 0}},
     {NORI__OP_ONNX_Swish, NORI__U_SILU, {"alpha", NULL}, {1, 0}},
+    {NORI__OP_ONNX_Elu, NORI__U_ELU, {"alpha", NULL}, {1, 0}},
     {NORI__OP_ONNX_Sqrt, NORI__U_SQRT, {NULL, NULL}, {0, 0}},
     {NORI__OP_ONNX_Reciprocal, NORI__U_RECIPROCAL, {NULL, NULL}, {0, 0}},
     {NORI__OP_ONNX_Neg, NORI__U_NEG, {NULL, NULL}, {0, 0}},
@@ -98,8 +100,12 @@ static nori_status unary_run(const void *state, nori_call *call)
     }
     job.f = nori__kernels_get()->f32_unary[function];
     bool dear = function >= NORI__U_SIGMOID && function <= NORI__U_SILU;
-    nori__cpu_for(call->pool, nori__cpu_threads(call), x->count,
-                 dear ? DEAR_GRAIN : CHEAP_GRAIN, unary_units, &job);
+    if (dear) {
+        nori__cpu_for(call->pool, nori__cpu_threads(call), x->count, DEAR_GRAIN, unary_units, &job);
+    } else { /* what only picks or scales keeps what it is given */
+        nori__parallel_for(call->pool, nori__cpu_threads(call), x->count, CHEAP_GRAIN, unary_units,
+                           &job);
+    }
     return NORI_OK;
 }
 
@@ -140,6 +146,99 @@ static nori_status binary_run(const void *state, nori_call *call)
 }
 
 const nori__kernel nori__cpu_binary = {.size = sizeof(nori__kernel), .run = binary_run};
+
+/* ---- Pow by 2 or 3 ---- */
+
+#define POWER_PIECE 256
+
+typedef struct power_job {
+    const float *x;
+    float *y;
+    float by;
+} power_job;
+
+static void power_units(void *user, int64_t begin, int64_t end, int thread)
+{
+    const power_job *job = user;
+    const nori__kernels *k = nori__kernels_get();
+    float square[POWER_PIECE];
+    (void)thread;
+    for (int64_t i = begin; i < end; i += POWER_PIECE) {
+        size_t n = (size_t)(end - i < POWER_PIECE ? end - i : POWER_PIECE);
+        const float *x = job->x + i;
+        k->f32_binary[NORI__B_MUL](n, x, 1, x, 1, square);
+        if (job->by == 3) {
+            k->f32_binary[NORI__B_MUL](n, square, 1, x, 1, job->y + i);
+        } else {
+            memcpy(job->y + i, square, n * sizeof(float));
+        }
+    }
+}
+
+static nori_status power_run(const void *state, nori_call *call)
+{
+    const nori_tensor *x = nori__ref_in(call, 0), *by = nori__ref_in(call, 1);
+    nori_tensor *y = nori__ref_out(call, 0);
+    (void)state;
+    if (!x || !by || !y || x->type != NORI_FLOAT || by->type != NORI_FLOAT ||
+        y->type != NORI_FLOAT || by->count != 1 || y->count != x->count) {
+        return nori__cpu_reference(call);
+    }
+    power_job job = {x->data, y->data, *(const float *)by->data};
+    if (job.by != 2 && job.by != 3) {
+        return nori__cpu_reference(call);
+    }
+    nori__cpu_for(call->pool, nori__cpu_threads(call), x->count, CHEAP_GRAIN, power_units, &job);
+    return NORI_OK;
+}
+
+const nori__kernel nori__cpu_power = {.size = sizeof(nori__kernel), .run = power_run};
+
+/* ---- PRelu with one slope, or one a channel ---- */
+
+typedef struct slope_job {
+    const float *x, *slope;
+    float *y;
+    size_t channels, inner; /* channels: 1 where all have one slope */
+} slope_job;
+
+static void slope_units(void *user, int64_t begin, int64_t end, int thread)
+{
+    const slope_job *job = user;
+    (void)thread;
+    for (int64_t u = begin; u < end; u++) {
+        size_t at = (size_t)u * job->inner;
+        nori__kernels_get()->f32_unary[NORI__U_LEAKY](job->inner, job->x + at, job->y + at,
+                                                      job->slope + (size_t)u % job->channels);
+    }
+}
+
+static nori_status prelu_run(const void *state, nori_call *call)
+{
+    const nori_tensor *x = nori__ref_in(call, 0), *slope = nori__ref_in(call, 1);
+    nori_tensor *y = nori__ref_out(call, 0);
+    (void)state;
+    if (!x || !slope || !y || x->type != NORI_FLOAT || slope->type != NORI_FLOAT ||
+        y->type != NORI_FLOAT || x->rank < 2 || x->count == 0) {
+        return nori__cpu_reference(call);
+    }
+    slope_job job = {x->data, slope->data, y->data, 1,
+                     (size_t)(x->count / x->dims[0] / x->dims[1])};
+    if (slope->count != 1) {
+        int axis = slope->rank - (x->rank - 1); /* of the slopes, where channels stand */
+        if (axis < 0 || axis > 1 || slope->dims[axis] != x->dims[1] ||
+            slope->count != x->dims[1]) {
+            return nori__cpu_reference(call);
+        }
+        job.channels = (size_t)x->dims[1];
+    }
+    int64_t grain = CHEAP_GRAIN / (int64_t)job.inner;
+    nori__cpu_for(call->pool, nori__cpu_threads(call), x->dims[0] * x->dims[1],
+                  grain > 0 ? grain : 1, slope_units, &job);
+    return NORI_OK;
+}
+
+const nori__kernel nori__cpu_prelu = {.size = sizeof(nori__kernel), .run = prelu_run};
 
 /* ---- BatchNormalization at inference: x * factor + shift, one of each a channel ---- */
 

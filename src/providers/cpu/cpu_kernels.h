@@ -12,6 +12,8 @@ const nori__kernel *nori__cpu_kernel(const nori__node *node);
  * fuse_patterns.c: activations and normalizations that exporters write out. */
 nori_status nori__cpu_fuse(nori__ir *ir, nori_error *err);
 nori_status nori__cpu_fuse_patterns(nori__ir *ir, nori_error *err);
+/* Pads with zeros become those of the convolutions behind them (fuse_pads.c). */
+nori_status nori__cpu_fuse_pads(nori__ir *ir, nori_error *err);
 /* Float32 islands in models of float16 and bfloat16 (half_islands.c); before the others. */
 nori_status nori__cpu_half_islands(nori__ir *ir, nori_error *err);
 /* Quantized graphs onto integer operators (integers.c); before fuse. */

@@ -6,6 +6,7 @@
 
 const nori__rewrite nori__cpu_rewrites[] = {
     {"half_islands", nori__cpu_half_islands, false},
+    {"pads", nori__cpu_fuse_pads, false},
     {"patterns", nori__cpu_fuse_patterns, false}, /* activations are seen as one */
     {"integers", nori__cpu_integers, false},
     {"lastc", nori__cpu_lastc, false},

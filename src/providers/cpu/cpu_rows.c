@@ -1,6 +1,6 @@
-/* cpu_rows.c: float operators that take a tensor row by row: Softmax, LayerNormalization,
- * RMSNormalization, com.microsoft SkipLayerNormalization, InstanceNormalization, ReduceMean and
- * GlobalAveragePool over trailing axes.
+/* cpu_rows.c: float operators that take a tensor row by row: LayerNormalization, RMSNormalization,
+ * com.microsoft SkipLayerNormalization, InstanceNormalization; means, sums and extremes over trailing
+ * axes. Softmax: cpu_softmax.c.
  *
  * Means and variances are of float sums in a fixed order. A row is one thread's. Empty rows go to
  * the reference kernels. */
@@ -34,42 +34,6 @@ static void run_rows(nori_call *call, rows_job *job, size_t rows, nori__body bod
     job->kern = nori__kernels_get();
     nori__cpu_for(call->pool, nori__cpu_threads(call), (int64_t)rows, grain, body, job);
 }
-
-/* ---- Softmax ---- */
-
-static void softmax_units(void *user, int64_t begin, int64_t end, int thread)
-{
-    const rows_job *job = user;
-    (void)thread;
-    for (int64_t u = begin; u < end; u++) {
-        size_t at = (size_t)u * job->n;
-        job->kern->f32_softmax(job->n, job->x + at, job->y + at);
-    }
-}
-
-static nori_status softmax_run(const void *state, nori_call *call)
-{
-    const nori_tensor *x = nori__ref_in(call, 0);
-    nori_tensor *y = nori__ref_out(call, 0);
-    bool flat = call->node->version > 0 && call->node->version < 13;
-    int64_t axis = nori__attr_i(call->node, "axis", flat ? 1 : -1);
-    (void)state;
-    if (!is_f32(x) || !is_f32(y) || x->count == 0 || axis < -x->rank || axis >= x->rank) {
-        return nori__cpu_reference(call);
-    }
-    axis += axis < 0 ? x->rank : 0;
-    rows_job job = {.x = x->data, .y = y->data, .n = 1};
-    for (int d = (int)axis; d < x->rank; d++) {
-        job.n *= (size_t)x->dims[d];
-    }
-    if (!flat && (size_t)x->dims[axis] != job.n) {
-        return nori__cpu_reference(call); /* not along the last axis */
-    }
-    run_rows(call, &job, (size_t)x->count / job.n, softmax_units);
-    return NORI_OK;
-}
-
-const nori__kernel nori__cpu_softmax = {.size = sizeof(nori__kernel), .run = softmax_run};
 
 /* ---- normalizations ---- */
 
@@ -206,7 +170,19 @@ static nori_status instance_norm_run(const void *state, nori_call *call)
 const nori__kernel nori__cpu_instance_norm = {.size = sizeof(nori__kernel),
                                               .run = instance_norm_run};
 
-/* ---- means of rows ---- */
+/* ---- one value a row ---- */
+
+typedef enum reduction { MEAN, SUM, LARGEST, LEAST } reduction;
+
+static const struct {
+    nori__op_id op;
+    reduction what;
+    bool axes; /* given; else all behind the channels */
+} reductions[] = {
+    {NORI__OP_ONNX_ReduceMean, MEAN, true},     {NORI__OP_ONNX_ReduceSum, SUM, true},
+    {NORI__OP_ONNX_ReduceMax, LARGEST, true},   {NORI__OP_ONNX_ReduceMin, LEAST, true},
+    {NORI__OP_ONNX_GlobalAveragePool, MEAN, false}, {NORI__OP_ONNX_GlobalMaxPool, LARGEST, false},
+};
 
 static void mean_units(void *user, int64_t begin, int64_t end, int thread)
 {
@@ -217,49 +193,85 @@ static void mean_units(void *user, int64_t begin, int64_t end, int thread)
     }
 }
 
-static nori_status mean_run(const void *state, nori_call *call)
+static void sum_units(void *user, int64_t begin, int64_t end, int thread)
 {
+    const rows_job *job = user;
+    (void)thread;
+    for (int64_t u = begin; u < end; u++) {
+        job->y[u] = job->kern->f32_sum(job->n, job->x + (size_t)u * job->n);
+    }
+}
+
+static void largest_units(void *user, int64_t begin, int64_t end, int thread)
+{
+    const rows_job *job = user;
+    (void)thread;
+    for (int64_t u = begin; u < end; u++) {
+        job->y[u] = job->kern->f32_max(job->n, job->x + (size_t)u * job->n);
+    }
+}
+
+static void least_units(void *user, int64_t begin, int64_t end, int thread)
+{
+    const rows_job *job = user;
+    (void)thread;
+    for (int64_t u = begin; u < end; u++) {
+        job->y[u] = job->kern->f32_min(job->n, job->x + (size_t)u * job->n);
+    }
+}
+
+/* How many leading axes stay where all others go, or -1: others than trailing ones go. */
+static int kept_axes(const nori_call *call, const nori_tensor *x)
+{
+    const nori_tensor *axes = nori__ref_in(call, 1);
+    size_t count = 0;
+    const int64_t *list = nori__attr_ints(call->node, "axes", &count);
+    uint32_t mask = 0;
+    if (axes) {
+        count = (size_t)axes->count;
+        list = axes->data;
+    }
+    if (!list || count == 0 || (axes && axes->type != NORI_INT64)) {
+        return -1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int64_t a = list[i] + (list[i] < 0 ? x->rank : 0);
+        if (a < 0 || a >= x->rank || (mask >> a & 1)) {
+            return -1;
+        }
+        mask |= 1u << a;
+    }
+    int kept = x->rank - (int)count;
+    return mask >> kept == (1u << count) - 1 ? kept : -1;
+}
+
+static nori_status reduce_run(const void *state, nori_call *call)
+{
+    static const nori__body bodies[] = {mean_units, sum_units, largest_units, least_units};
     const nori_tensor *x = nori__ref_in(call, 0);
     nori_tensor *y = nori__ref_out(call, 0);
     (void)state;
     if (!is_f32(x) || !is_f32(y) || x->count == 0 || y->count == 0 || x->count % y->count != 0) {
         return nori__cpu_reference(call);
     }
-    /* Trailing axes only: all dimensions before some place are kept, all after it are not. */
-    rows_job job = {.x = x->data, .y = y->data, .n = 1};
-    int kept = 2;
-    if (nori__node_is(call->node, NORI__OP_ONNX_ReduceMean)) {
-        const nori_tensor *axes = nori__ref_in(call, 1);
-        size_t count = 0;
-        const int64_t *list = nori__attr_ints(call->node, "axes", &count);
-        count = axes ? (size_t)axes->count : list ? count : 0;
-        uint32_t mask = 0;
-        if (count == 0 || (axes && axes->type != NORI_INT64)) {
-            return nori__cpu_reference(call);
+    reduction what = MEAN;
+    bool axes = false;
+    for (size_t i = 0; i < NORI__COUNT(reductions); i++) {
+        if (nori__node_is(call->node, reductions[i].op)) {
+            what = reductions[i].what;
+            axes = reductions[i].axes;
         }
-        list = axes ? axes->data : list;
-        for (size_t i = 0; i < count; i++) {
-            int64_t a = list[i] + (list[i] < 0 ? x->rank : 0);
-            if (a < 0 || a >= x->rank || (mask >> a & 1)) {
-                return nori__cpu_reference(call);
-            }
-            mask |= 1u << a;
-        }
-        kept = x->rank - (int)count;
-        if (mask >> kept != (1u << count) - 1) {
-            return nori__cpu_reference(call);
-        }
-    } else if (x->rank < 3) {
-        return nori__cpu_reference(call);
     }
-    for (int d = kept; d < x->rank; d++) {
+    rows_job job = {.x = x->data, .y = y->data, .n = 1};
+    int kept = axes ? kept_axes(call, x) : x->rank < 3 ? -1 : 2;
+    for (int d = kept; kept >= 0 && d < x->rank; d++) {
         job.n *= (size_t)x->dims[d];
     }
-    if ((size_t)(x->count / y->count) != job.n) {
+    if (kept < 0 || (size_t)(x->count / y->count) != job.n) {
         return nori__cpu_reference(call);
     }
-    run_rows(call, &job, (size_t)y->count, mean_units);
+    run_rows(call, &job, (size_t)y->count, bodies[what]);
     return NORI_OK;
 }
 
-const nori__kernel nori__cpu_mean = {.size = sizeof(nori__kernel), .run = mean_run};
+const nori__kernel nori__cpu_reduce = {.size = sizeof(nori__kernel), .run = reduce_run};

@@ -33,6 +33,9 @@ nori_sources(
     cpu_qrows.c
     cpu_resize.c
     cpu_rows.c
+    cpu_softmax.c
+    cpu_tree.c
+    fuse_pads.c
     cpu_to_float.c
     cpu_transpose.c
     fuse.c

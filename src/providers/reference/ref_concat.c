@@ -24,7 +24,7 @@ nori_status nori__ref_Concat(nori_call *call)
         nori__move m;
         nori__move_like(&m, out->rank, in->dims, in->dims, out->dims);
         m.to = at * step;
-        NORI__TRY(nori__move_all(&m, in, out, call->err));
+        NORI__TRY(nori__move_spread(call, &m, in, out));
         at += in->dims[axis];
     }
     return NORI_OK;
@@ -57,7 +57,7 @@ nori_status nori__ref_Split(nori_call *call)
             nori__move m;
             nori__move_like(&m, in->rank, out->dims, in->dims, out->dims);
             m.from = at * step;
-            NORI__TRY(nori__move_all(&m, in, out, call->err));
+            NORI__TRY(nori__move_spread(call, &m, in, out));
         }
         at += size;
     }
@@ -95,7 +95,7 @@ nori_status nori__ref_Slice(nori_call *call)
         /* One element: the step is never taken, and may be too large to multiply. */
         m.from_step[d] = count > 1 ? m.from_step[d] * step : 0;
     }
-    return nori__move_all(&m, in, out, call->err);
+    return nori__move_spread(call, &m, in, out);
 }
 
 nori_status nori__ref_Transpose(nori_call *call)
@@ -124,7 +124,7 @@ nori_status nori__ref_Transpose(nori_call *call)
     for (int d = 0; d < in->rank; d++) {
         m.from_step[d] = step[axes[d]];
     }
-    return nori__move_all(&m, in, out, call->err);
+    return nori__move_spread(call, &m, in, out);
 }
 
 nori_status nori__ref_Tile(nori_call *call)
@@ -149,5 +149,5 @@ nori_status nori__ref_Tile(nori_call *call)
         m.from_step[2 * d + 1] = from[d];
         m.to_step[2 * d + 1] = to[d];
     }
-    return nori__move_all(&m, in, out, call->err);
+    return nori__move_spread(call, &m, in, out);
 }

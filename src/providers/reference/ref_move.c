@@ -109,44 +109,160 @@ static bool simplify(const nori__move *m, nori__move *s)
     return true;
 }
 
-nori_status nori__move_all(const nori__move *m, const nori_tensor *from, nori_tensor *to,
-                           nori_error *err)
+/* Elements a unit for a thread. */
+#define SPREAD_GRAIN 16384
+/* Lines of fewer bytes are copied in the loop over them. */
+#define SHORT_LINE 64
+
+typedef struct spread {
+    const nori__move *m; /* simplified */
+    const void *from;
+    void *to;
+    size_t width;
+    line_fn line;
+} spread;
+
+#define PLANE(bits, type)                                                                          \
+    static void plane_##bits(const spread *s, int64_t f, int64_t t, int64_t lines)                 \
+    {                                                                                              \
+        const nori__move *m = s->m;                                                                \
+        int in = m->rank - 1;                                                                      \
+        int64_t n = m->dims[in], fs = m->from_step[in], ts = m->to_step[in];                       \
+        int64_t fl = m->from_step[in - 1], tl = m->to_step[in - 1];                                \
+        const type *from = (const type *)s->from + f;                                              \
+        type *to = (type *)s->to + t;                                                              \
+        for (int64_t l = 0; l < lines; l++) {                                                      \
+            for (int64_t i = 0; i < n; i++) {                                                      \
+                to[l * tl + i * ts] = from[l * fl + i * fs];                                       \
+            }                                                                                      \
+        }                                                                                          \
+    }
+PLANE(8, uint8_t)
+PLANE(16, uint16_t)
+PLANE(32, uint32_t)
+PLANE(64, uint64_t)
+PLANE(128, wide)
+
+/* lines of the innermost two loops from f and t on, within one turn of the loops around them. */
+static void some_lines(const spread *s, int64_t f, int64_t t, int64_t lines)
 {
-    nori__move s;
-    int64_t at[NORI__MOVE_RANK] = {0};
-    if (!simplify(m, &s)) {
-        return NORI_OK;
-    }
-    int in = s.rank - 1;
-    int64_t f = s.from, t = s.to, n = s.dims[in], fs = s.from_step[in], ts = s.to_step[in];
-    bool text = to->type == NORI_STRING;
-    line_fn line = line_for((nori_type)to->type);
-    size_t width = nori_type_bits((nori_type)to->type) / 8;
-    if (in == 0 && fs == 1 && ts == 1 && width > 0 && !text &&
-        (const char *)from->data + (size_t)f * width == (char *)to->data + (size_t)t * width) {
-        return NORI_OK; /* the plan has put the piece where it goes */
-    }
-    for (;;) {
-        if (text) {
-            NORI__TRY(line_text(from, f, fs, to, t, ts, n, err));
-        } else {
-            line(from->data, f, fs, to->data, t, ts, n);
+    const nori__move *m = s->m;
+    int in = m->rank - 1;
+    int64_t n = m->dims[in], fs = m->from_step[in], ts = m->to_step[in];
+    bool whole = fs == 1 && ts == 1 && (size_t)n * s->width >= SHORT_LINE;
+    if (lines == 1 || whole || s->width == 0) {
+        for (int64_t l = 0; l < lines; l++) {
+            s->line(s->from, f, fs, s->to, t, ts, n);
+            f += in > 0 ? m->from_step[in - 1] : 0;
+            t += in > 0 ? m->to_step[in - 1] : 0;
         }
+        return;
+    }
+    switch (s->width) {
+    case 1:
+        plane_8(s, f, t, lines);
+        break;
+    case 2:
+        plane_16(s, f, t, lines);
+        break;
+    case 4:
+        plane_32(s, f, t, lines);
+        break;
+    case 8:
+        plane_64(s, f, t, lines);
+        break;
+    default:
+        plane_128(s, f, t, lines);
+    }
+}
+
+/* Lines [begin, end) of all. */
+static void spread_units(void *user, int64_t begin, int64_t end, int thread)
+{
+    const spread *s = user;
+    const nori__move *m = s->m;
+    int last = m->rank - 2; /* the loop over lines */
+    (void)thread;
+    for (int64_t u = begin, lines; u < end; u += lines) {
+        int64_t f = m->from, t = m->to, rest = u;
+        lines = last < 0 ? 1 : m->dims[last] - u % m->dims[last];
+        lines = lines < end - u ? lines : end - u;
+        for (int d = last; d >= 0; d--) {
+            int64_t i = rest % m->dims[d];
+            rest /= m->dims[d];
+            f += i * m->from_step[d];
+            t += i * m->to_step[d];
+        }
+        some_lines(s, f, t, lines);
+    }
+}
+
+static nori_status move_text(const nori__move *m, const nori_tensor *from, nori_tensor *to,
+                             nori_error *err)
+{
+    int64_t at[NORI__MOVE_RANK] = {0}, f = m->from, t = m->to;
+    int in = m->rank - 1;
+    for (;;) {
+        NORI__TRY(line_text(from, f, m->from_step[in], to, t, m->to_step[in], m->dims[in], err));
         int d = in - 1;
         while (d >= 0) {
-            f += s.from_step[d];
-            t += s.to_step[d];
-            if (++at[d] < s.dims[d]) {
+            f += m->from_step[d];
+            t += m->to_step[d];
+            if (++at[d] < m->dims[d]) {
                 break;
             }
-            f -= s.from_step[d] * s.dims[d];
-            t -= s.to_step[d] * s.dims[d];
+            f -= m->from_step[d] * m->dims[d];
+            t -= m->to_step[d] * m->dims[d];
             at[d--] = 0;
         }
         if (d < 0) {
             return NORI_OK;
         }
     }
+}
+
+/* call: whose threads take part, or NULL. */
+static nori_status move(const nori__move *m, const nori_tensor *from, nori_tensor *to,
+                        const nori_call *call, nori_error *err)
+{
+    nori__move s;
+    if (!simplify(m, &s)) {
+        return NORI_OK;
+    }
+    if (to->type == NORI_STRING) {
+        return move_text(&s, from, to, err);
+    }
+    size_t width = nori_type_bits((nori_type)to->type) / 8;
+    if (s.rank == 1 && s.from_step[0] == 1 && s.to_step[0] == 1 && width > 0 &&
+        (const char *)from->data + (size_t)s.from * width ==
+            (char *)to->data + (size_t)s.to * width) {
+        return NORI_OK; /* the plan has put the piece where it goes */
+    }
+    spread job = {&s, from->data, to->data, width, line_for((nori_type)to->type)};
+    int64_t lines = 1, n = s.dims[s.rank - 1];
+    for (int d = 0; d < s.rank - 1; d++) {
+        lines *= s.dims[d];
+    }
+    /* Elements of less than a byte share bytes: one thread. */
+    if (!call || width == 0 || lines == 1) {
+        spread_units(&job, 0, lines, 0);
+    } else {
+        nori__parallel_for(call->pool, call->threads, lines, 1 + SPREAD_GRAIN / n, spread_units,
+                           &job);
+    }
+    return NORI_OK;
+}
+
+nori_status nori__move_all(const nori__move *m, const nori_tensor *from, nori_tensor *to,
+                           nori_error *err)
+{
+    return move(m, from, to, NULL, err);
+}
+
+nori_status nori__move_spread(const nori_call *call, const nori__move *m, const nori_tensor *from,
+                              nori_tensor *to)
+{
+    return move(m, from, to, call, call->err);
 }
 
 nori_status nori__move_run(const nori_tensor *from, int64_t first, nori_tensor *to, int64_t at,

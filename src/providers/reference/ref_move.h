@@ -20,6 +20,9 @@ typedef struct nori__move {
  * out of memory. */
 nori_status nori__move_all(const nori__move *m, const nori_tensor *from, nori_tensor *to,
                            nori_error *err);
+/* The same by the threads of a call. */
+nori_status nori__move_spread(const nori_call *call, const nori__move *m, const nori_tensor *from,
+                              nori_tensor *to);
 /* n elements side by side. */
 nori_status nori__move_run(const nori_tensor *from, int64_t first, nori_tensor *to, int64_t at,
                            int64_t n, nori_error *err);

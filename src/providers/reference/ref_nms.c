@@ -2,20 +2,38 @@
  * nothing; NaN scores are never chosen; of equal scores the lower index comes first. */
 #include "providers/reference/ref_nn.h"
 
-#include <stdlib.h>
-
 typedef struct candidate {
     float score;
     int64_t index;
 } candidate;
 
-static int by_score(const void *a, const void *b)
+static bool before(candidate a, candidate b)
 {
-    const candidate *p = a, *q = b;
-    if (p->score != q->score) {
-        return p->score > q->score ? -1 : 1;
+    return a.score > b.score || (a.score == b.score && a.index < b.index);
+}
+
+/* The candidates are a heap: few of them may be asked for. */
+static void sink(candidate *heap, int64_t n, int64_t at)
+{
+    candidate c = heap[at];
+    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
+        child += child + 1 < n && before(heap[child + 1], heap[child]);
+        if (!before(heap[child], c)) {
+            break;
+        }
+        heap[at] = heap[child];
     }
-    return p->index < q->index ? -1 : p->index > q->index;
+    heap[at] = c;
+}
+
+static candidate take_first(candidate *heap, int64_t *n)
+{
+    candidate first = heap[0];
+    heap[0] = heap[--*n];
+    if (*n > 0) {
+        sink(heap, *n, 0);
+    }
+    return first;
 }
 
 typedef struct corners {
@@ -32,16 +50,48 @@ static corners corners_of(const float *b, bool center)
                      b[1] < b[3] ? b[3] : b[1], b[0] < b[2] ? b[2] : b[0]};
 }
 
-static bool overlap(corners a, corners b, float limit)
+/* The chosen boxes of a class, side by side in groups, so that a candidate meets a group at once. Places
+ * without a box have no area. */
+#define GROUP 16
+typedef struct group {
+    float x0[GROUP], y0[GROUP], x1[GROUP], y1[GROUP], area[GROUP];
+} group;
+
+static float least(float a, float b)
 {
-    float w = (a.x1 < b.x1 ? a.x1 : b.x1) - (a.x0 > b.x0 ? a.x0 : b.x0);
-    float h = (a.y1 < b.y1 ? a.y1 : b.y1) - (a.y0 > b.y0 ? a.y0 : b.y0);
-    if (!(w > 0 && h > 0)) {
-        return false;
+    return a < b ? a : b;
+}
+
+static float most(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+static bool overlaps(const group *g, corners a, float limit)
+{
+    float one = (a.x1 - a.x0) * (a.y1 - a.y0);
+    int hits = 0;
+    for (int i = 0; i < GROUP; i++) {
+        float w = least(a.x1, g->x1[i]) - most(a.x0, g->x0[i]);
+        float h = least(a.y1, g->y1[i]) - most(a.y0, g->y0[i]);
+        float common = w * h, all = one + g->area[i] - common;
+        hits |= (w > 0) & (h > 0) & (common > 0) & (one > 0) & (g->area[i] > 0) & (all > 0) &
+                (common / all > limit);
     }
-    float common = w * h, one = (a.x1 - a.x0) * (a.y1 - a.y0);
-    float other = (b.x1 - b.x0) * (b.y1 - b.y0), all = one + other - common;
-    return common > 0 && one > 0 && other > 0 && all > 0 && common / all > limit;
+    return hits != 0;
+}
+
+static void keep_box(group *groups, int64_t at, corners c)
+{
+    group *g = &groups[at / GROUP];
+    if (at % GROUP == 0) {
+        memset(g, 0, sizeof(*g));
+    }
+    g->x0[at % GROUP] = c.x0;
+    g->y0[at % GROUP] = c.y0;
+    g->x1[at % GROUP] = c.x1;
+    g->y1[at % GROUP] = c.y1;
+    g->area[at % GROUP] = (c.x1 - c.x0) * (c.y1 - c.y0);
 }
 
 typedef struct nms {
@@ -50,6 +100,7 @@ typedef struct nms {
     bool center, has_score;
     const float *box, *scores;
     candidate *list; /* boxes entries */
+    group *groups;   /* room for most boxes */
     int64_t *chosen; /* triples */
     int64_t n_chosen;
 } nms;
@@ -64,20 +115,23 @@ static void one_class(nms *s, int64_t batch, int64_t class)
             s->list[n++] = (candidate){scores[i], i};
         }
     }
-    if (n > 1) {
-        qsort(s->list, (size_t)n, sizeof *s->list, by_score);
+    for (int64_t i = n / 2 - 1; i >= 0; i--) {
+        sink(s->list, n, i);
     }
-    for (int64_t i = 0; i < n && s->n_chosen - first < s->most; i++) {
-        corners c = corners_of(boxes + s->list[i].index * 4, s->center);
+    while (n > 0 && s->n_chosen - first < s->most) {
+        int64_t index = take_first(s->list, &n).index;
+        corners c = corners_of(boxes + index * 4, s->center);
+        int64_t chosen = s->n_chosen - first;
         bool keep = true;
-        for (int64_t j = first; j < s->n_chosen && keep; j++) {
-            keep = !overlap(c, corners_of(boxes + s->chosen[3 * j + 2] * 4, s->center), s->overlap);
+        for (int64_t j = 0; j < chosen && keep; j += GROUP) {
+            keep = !overlaps(&s->groups[j / GROUP], c, s->overlap);
         }
         if (keep) {
+            keep_box(s->groups, chosen, c);
             int64_t *to = s->chosen + 3 * s->n_chosen++;
             to[0] = batch;
             to[1] = class;
-            to[2] = s->list[i].index;
+            to[2] = index;
         }
     }
 }
@@ -123,13 +177,14 @@ nori_status nori__ref_NonMaxSuppression(nori_call *call)
     nms s = {0};
     NORI__TRY(setup(call, &s));
     int64_t room;
-    size_t list_bytes = 0, chosen_bytes = 0;
+    size_t list_bytes = 0, chosen_bytes = 0, group_bytes = 0;
     if (!nori__mul_dim(s.batches, s.classes, &room) || !nori__mul_dim(room, s.most, &room)) {
         return nori__no_memory(call->err);
     }
     s.list = nori__nn_scratch(call, s.boxes, sizeof *s.list, &list_bytes);
     s.chosen = nori__nn_scratch(call, room, 3 * sizeof *s.chosen, &chosen_bytes);
-    nori_status status = s.list && s.chosen ? NORI_OK : nori__no_memory(call->err);
+    s.groups = nori__nn_scratch(call, s.most / GROUP + 1, sizeof *s.groups, &group_bytes);
+    nori_status status = s.list && s.chosen && s.groups ? NORI_OK : nori__no_memory(call->err);
     if (status == NORI_OK) {
         for (int64_t i = 0; i < s.batches * s.classes && s.most > 0; i++) {
             one_class(&s, i / s.classes, i % s.classes);
@@ -141,6 +196,7 @@ nori_status nori__ref_NonMaxSuppression(nori_call *call)
             memcpy(y->data, s.chosen, (size_t)s.n_chosen * 3 * sizeof *s.chosen);
         }
     }
+    nori__release(call->allocator, s.groups, group_bytes);
     nori__release(call->allocator, s.list, list_bytes);
     nori__release(call->allocator, s.chosen, chosen_bytes);
     return status;

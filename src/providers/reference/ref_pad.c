@@ -141,7 +141,7 @@ nori_status nori__ref_Crop(nori_call *call)
     }
     nori__move_like(&m, 4, call->out[0]->dims, call->in[0]->dims, call->out[0]->dims);
     m.from = border[1] * m.from_step[2] + border[0];
-    return nori__move_all(&m, call->in[0], call->out[0], call->err);
+    return nori__move_spread(call, &m, call->in[0], call->out[0]);
 }
 
 nori_status nori__ref_CenterCropPad(nori_call *call)
@@ -173,7 +173,7 @@ nori_status nori__ref_CenterCropPad(nori_call *call)
         m.from += have > want ? (have - want) / 2 * m.from_step[d] : 0;
         m.to += want > have ? (want - have) / 2 * m.to_step[d] : 0;
     }
-    return nori__move_all(&m, in, out, call->err);
+    return nori__move_spread(call, &m, in, out);
 }
 
 /* Loops (n, c, h, i, w, j): channel c and place (i, j) within the block; deep is the tensor with
@@ -199,7 +199,7 @@ static nori_status move_blocks(nori_call *call, bool to_space, bool channel_firs
     const int64_t w_step[6] = {c * b * b * plane, b * b * plane, b * b * w, b * w, b, 1};
     memcpy(m.from_step, to_space ? d_step : w_step, sizeof(d_step));
     memcpy(m.to_step, to_space ? w_step : d_step, sizeof(d_step));
-    return nori__move_all(&m, in, out, call->err);
+    return nori__move_spread(call, &m, in, out);
 }
 
 nori_status nori__ref_DepthToSpace(nori_call *call)
@@ -273,7 +273,7 @@ nori_status nori__ref_ReverseSequence(nori_call *call)
         m.to = b * m.to_step[batch];
         m.from = m.to + (n > 0 ? n - 1 : 0) * t_step;
         m.from_step[time] = -t_step;
-        NORI__TRY(nori__move_all(&m, in, out, call->err));
+        NORI__TRY(nori__move_spread(call, &m, in, out));
     }
     return NORI_OK;
 }

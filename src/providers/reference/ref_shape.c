@@ -213,7 +213,7 @@ nori_status nori__ref_Expand(nori_call *call)
         m.from_step[d] = k >= 0 && in->dims[k] != 1 ? step : 0;
         step *= k >= 0 ? in->dims[k] : 1;
     }
-    return nori__move_all(&m, in, out, call->err);
+    return nori__move_spread(call, &m, in, out);
 }
 
 nori_status nori__ref_EyeLike(nori_call *call)

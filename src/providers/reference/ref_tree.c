@@ -134,38 +134,6 @@ static nori_status regress(const nori_call *call, const nori__forest *f, bool ne
     return NORI_OK;
 }
 
-static nori_status run_regressor(nori_call *call, bool newer)
-{
-    int64_t n = nori__attr_i(call->node, "n_targets", 1);
-    nori__forest f = {.n_targets = n};
-    double *work = NULL;
-    if (n < 1 || n > INT32_MAX) {
-        return nori__fail(call->err, NORI_ERROR_MODEL, "n_targets is %lld", (long long)n);
-    }
-    nori__arena_init(&f.arena, call->allocator);
-    nori_status status = nori__doubles(call, 3 * n, &work);
-    if (status == NORI_OK) {
-        status =
-            newer ? nori__forest_load_new(call, n, &f) : nori__forest_load(call, "target", n, &f);
-    }
-    if (status == NORI_OK) {
-        status = regress(call, &f, newer, work);
-    }
-    nori__doubles_free(call, work, 3 * n);
-    nori__arena_free(&f.arena);
-    return status;
-}
-
-nori_status nori__ref_ml_TreeEnsemble(nori_call *call)
-{
-    return run_regressor(call, true);
-}
-
-nori_status nori__ref_ml_TreeEnsembleRegressor(nori_call *call)
-{
-    return run_regressor(call, false);
-}
-
 /* Two classes of which only one has votes: its score p stands for the second class. It is a
  * probability when no vote is negative and nothing is to be done to it, else a margin. */
 static int64_t two_classes(const nori__forest *f, nori__post post, double p, double *scores)
@@ -211,24 +179,67 @@ static nori_status classify(const nori_call *call, const nori__forest *f,
     return NORI_OK;
 }
 
-nori_status nori__ref_ml_TreeEnsembleClassifier(nori_call *call)
+/* ---- the operators ---- */
+
+static bool is_classifier(const nori__node *node)
 {
-    nori__labels labels = nori__labels_read(call->node);
-    int64_t n = (int64_t)labels.count;
-    nori__forest f = {.n_targets = n};
+    return nori__node_is(node, NORI__OP_ML_TreeEnsembleClassifier);
+}
+
+nori_status nori__tree_read(const nori_call *call, nori__forest *f)
+{
+    bool classes = is_classifier(call->node);
+    int64_t n = classes ? (int64_t)nori__labels_read(call->node).count
+                        : nori__attr_i(call->node, "n_targets", 1);
+    *f = (nori__forest){.n_targets = n};
+    nori__arena_init(&f->arena, call->allocator);
+    if (n < 1 || n > INT32_MAX) {
+        return classes ? nori__fail(call->err, NORI_ERROR_MODEL, "there are no class labels")
+                       : nori__fail(call->err, NORI_ERROR_MODEL, "n_targets is %lld", (long long)n);
+    }
+    return nori__node_is(call->node, NORI__OP_ML_TreeEnsemble)
+               ? nori__forest_load_new(call, n, f)
+               : nori__forest_load(call, classes ? "class" : "target", n, f);
+}
+
+nori_status nori__tree_run(nori_call *call, const nori__forest *f)
+{
+    int64_t room = 3 * f->n_targets + 4;
     double *work = NULL;
-    if (n < 1) {
-        return nori__fail(call->err, NORI_ERROR_MODEL, "there are no class labels");
+    NORI__TRY(nori__doubles(call, room, &work));
+    nori_status status;
+    if (is_classifier(call->node)) {
+        nori__labels labels = nori__labels_read(call->node);
+        status = classify(call, f, &labels, work);
+    } else {
+        status = regress(call, f, nori__node_is(call->node, NORI__OP_ML_TreeEnsemble), work);
     }
-    nori__arena_init(&f.arena, call->allocator);
-    nori_status status = nori__doubles(call, 3 * n + 4, &work);
+    nori__doubles_free(call, work, room);
+    return status;
+}
+
+static nori_status read_and_run(nori_call *call)
+{
+    nori__forest f;
+    nori_status status = nori__tree_read(call, &f);
     if (status == NORI_OK) {
-        status = nori__forest_load(call, "class", n, &f);
+        status = nori__tree_run(call, &f);
     }
-    if (status == NORI_OK) {
-        status = classify(call, &f, &labels, work);
-    }
-    nori__doubles_free(call, work, 3 * n + 4);
     nori__arena_free(&f.arena);
     return status;
+}
+
+nori_status nori__ref_ml_TreeEnsemble(nori_call *call)
+{
+    return read_and_run(call);
+}
+
+nori_status nori__ref_ml_TreeEnsembleRegressor(nori_call *call)
+{
+    return read_and_run(call);
+}
+
+nori_status nori__ref_ml_TreeEnsembleClassifier(nori_call *call)
+{
+    return read_and_run(call);
 }

@@ -52,4 +52,9 @@ nori_status nori__forest_load_new(const nori_call *call, int64_t n_targets, nori
 nori_status nori__forest_walk(const nori_call *call, const nori__forest *f, const nori__rows *x,
                               int64_t row, int64_t root, const nori__tree_node **leaf);
 
+/* The three operators in two steps, so that a provider may read the attributes once: the forest of a
+ * node, whose arena must be freed whatever is returned, and one run with it. */
+nori_status nori__tree_read(const nori_call *call, nori__forest *f);
+nori_status nori__tree_run(nori_call *call, const nori__forest *f);
+
 #endif
