@@ -5,7 +5,8 @@ check_language(CXX)
 if(NORI_WITH_CUDA AND CMAKE_CXX_COMPILER)
     enable_language(CXX)
     foreach(kind cuda_double lacking_cuda)
-        add_library(${kind} MODULE cuda_double.c cuda_kernels.cpp cuda_libraries_double.c cuda_made.c)
+        add_library(${kind} MODULE cuda_double.c cuda_double_code.c cuda_double_device.c cuda_kernels.cpp
+            cuda_libraries_double.c cuda_made.c)
         set_target_properties(${kind} PROPERTIES C_VISIBILITY_PRESET default CXX_VISIBILITY_PRESET default
             CXX_STANDARD 14)
         target_include_directories(${kind} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
