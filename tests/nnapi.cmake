@@ -4,6 +4,7 @@ foreach(kind double lacking)
     add_library(nnapi_${kind} MODULE
         nnapi_double.c
         nnapi_double_bytes.c
+        nnapi_double_model.c
         nnapi_double_moves.c
         nnapi_double_rules.c
         nnapi_double_windows.c
@@ -17,12 +18,11 @@ target_compile_definitions(nnapi_lacking PRIVATE LACKING)
 nori_test(nnapi_double fast
     nnapi_double.c
     nnapi_double_bytes.c
+    nnapi_double_model.c
     nnapi_double_moves.c
     nnapi_double_rules.c
     nnapi_double_windows.c
     test_nnapi_double.c
-    nnapi_double_bytes.c
-    nnapi_double_moves.c
 )
 target_compile_options(test_nnapi_double PRIVATE -Wno-missing-prototypes)
 target_link_libraries(test_nnapi_double PRIVATE m)

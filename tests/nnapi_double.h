@@ -97,6 +97,26 @@ struct rule {
 };
 
 int nnapi_double_fault(int result, const char *format, ...);
+bool nnapi_double_refused(const char *call); /* whether NNAPI_DOUBLE_REFUSE names it */
+void nnapi_double_lives(int by);             /* models, compilations, executions that are there */
+void nnapi_double_note(const char *name); /* of the model that is made; NULL: a new one */
+/* Whether values given by reference are as they were. */
+int nnapi_double_values(const model *m);
+
+/* ---- for calls ---- */
+#define NEED(condition, result, ...)                      \
+    do {                                                  \
+        if (!(condition)) {                               \
+            return nnapi_double_fault(result, __VA_ARGS__); \
+        }                                                 \
+    } while (0)
+#define MAY_REFUSE(call)      \
+    do {                      \
+        if (nnapi_double_refused(call)) {  \
+            return OP_FAILED; \
+        }                     \
+    } while (0)
+
 int64_t nnapi_double_level(void);
 /* Looks at the inputs of an operation by its rule, sets out to what must come out; NULL: fits. */
 const rule *nnapi_double_rule(int32_t code);

@@ -9,8 +9,8 @@
 #ifndef NORI_PROVIDERS_NNAPI_NNAPI_H
 #define NORI_PROVIDERS_NNAPI_NNAPI_H
 
-#include "plan/part.h"
 #include "providers/nnapi/nnapi_abi.h"
+#include "providers/part_links.h"
 
 #define NA_NONE UINT32_MAX
 #define NA_OWN (-1)
@@ -39,10 +39,7 @@ typedef struct na_part {
     na_model *model;
     na_compilation *compilation;
     uint32_t (*forms)[NA_FORMS]; /* per value: operands, or NA_NONE */
-    uint32_t *reader;            /* per value: position of the one node that reads it, or NA_NONE */
-    uint32_t *maker;             /* per value: position of the node that makes it, or NA_NONE */
-    uint32_t *input;             /* per value: its number among the part's inputs, or NA_NONE */
-    bool *is_out, *done;         /* per value; per node: it is part of another's operation */
+    nori__links links;
     uint32_t operands;           /* made so far */
     uint32_t *in, *in_number, n_in; /* the model's inputs: operand, number in the part */
     uint32_t *out;                  /* the model's outputs, as many as the part's */

@@ -21,44 +21,15 @@ static bool make_tables(na_part *p)
     const nori_part *part = p->part;
     size_t n = (size_t)part->n_values + 1;
     p->forms = nori__arena_array(&p->arena, n, sizeof(*p->forms));
-    p->reader = nori__arena_array(&p->arena, n, sizeof(*p->reader));
-    p->maker = nori__arena_array(&p->arena, n, sizeof(*p->maker));
-    p->input = nori__arena_array(&p->arena, n, sizeof(*p->input));
-    p->is_out = nori__arena_array(&p->arena, n, sizeof(*p->is_out));
-    p->done = nori__arena_array(&p->arena, (size_t)part->n_nodes + 1, sizeof(*p->done));
     p->in = nori__arena_array(&p->arena, (size_t)part->n_in + 1, sizeof(*p->in));
     p->in_number = nori__arena_array(&p->arena, (size_t)part->n_in + 1, sizeof(*p->in_number));
     p->out = nori__arena_array(&p->arena, (size_t)part->n_out + 1, sizeof(*p->out));
-    uint32_t *reads = nori__arena_array(&p->arena, n, sizeof(*reads));
-    if (!p->forms || !p->reader || !p->maker || !p->input || !p->is_out || !p->done || !p->in ||
-        !p->in_number || !p->out || !reads) {
+    if (!p->forms || !p->in || !p->in_number || !p->out ||
+        !nori__links_make(&p->arena, part, &p->links)) {
         return false;
     }
     for (size_t i = 0; i < n; i++) {
         p->forms[i][NA_PLAIN] = p->forms[i][NA_LAST] = NA_NONE;
-        p->reader[i] = p->maker[i] = p->input[i] = NA_NONE;
-    }
-    for (uint32_t i = 0, k = 0; i < part->n_in && k < part->n_values; k++) {
-        if (part->values[k] == part->in[i]) { /* both in order of first sight */
-            p->input[k] = i++;
-        }
-    }
-    for (uint32_t i = 0; i < part->n_out; i++) {
-        p->is_out[part->out_values[i]] = true;
-    }
-    for (uint32_t at = 0; at < part->n_nodes; at++) {
-        const uint32_t *v = part->node_values[at];
-        uint32_t n_in = part->nodes[at]->input_count;
-        for (uint32_t i = 0; i < n_in; i++) {
-            if (v[i] != NA_NONE) {
-                p->reader[v[i]] = reads[v[i]]++ == 0 ? at : NA_NONE;
-            }
-        }
-        for (uint32_t i = 0; i < part->nodes[at]->output_count; i++) {
-            if (v[n_in + i] != NA_NONE) {
-                p->maker[v[n_in + i]] = at;
-            }
-        }
     }
     return true;
 }
@@ -91,7 +62,7 @@ static void make_node(na_part *p, uint32_t at)
     const na_rule *rule = nori__na_rule(n);
     na_job job = {.node = n, .in = v, .n_in = n->input_count, .out = v[n->input_count],
                   .outs = v + n->input_count};
-    if (p->done[at]) {
+    if (p->links.done[at]) {
         return;
     }
     if (rule && !nori__na_integers(p, &job)) {

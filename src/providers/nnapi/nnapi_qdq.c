@@ -5,8 +5,7 @@
 /* The operator's place between bytes. */
 typedef struct sandwich {
     const na_job *job;
-    uint32_t activation, quantizer; /* positions; activation may be NA_NONE */
-    uint32_t out;                   /* the 8-bit value */
+    nori__way_out way;
     int fused;
     na_quant y;
 } sandwich;
@@ -14,13 +13,7 @@ typedef struct sandwich {
 /* The DequantizeLinear in the part that makes operand i, or NULL. */
 static const nori__node *source(const na_part *p, const na_job *j, uint32_t i, uint32_t *bytes)
 {
-    uint32_t at = i < j->n_in && j->in[i] != UINT32_MAX ? p->maker[j->in[i]] : NA_NONE;
-    const nori__node *n = at == NA_NONE ? NULL : p->part->nodes[at];
-    if (!n || !nori__node_is(n, NORI__OP_ONNX_DequantizeLinear)) {
-        return NULL;
-    }
-    *bytes = p->part->node_values[at][0];
-    return n;
+    return i < j->n_in ? nori__links_dequantizer(&p->links, j->in[i], bytes) : NULL;
 }
 
 /* Constants, too, have a meaning of their own: they are operands like others. */
@@ -30,30 +23,21 @@ static bool operand(const na_part *p, const na_job *j, uint32_t i, uint32_t *byt
     return n && nori__na_means(p->self, n, 1, 2, n->inputs[0], q);
 }
 
-static uint32_t follower(const na_part *p, uint32_t value)
+static bool fuses(void *user, const nori__node *n)
 {
-    uint32_t at = p->is_out[value] ? NA_NONE : p->reader[value];
-    return at != NA_NONE && p->part->node_values[at][0] == value ? at : NA_NONE;
+    int *fused = user;
+    *fused = nori__na_activation(n);
+    return *fused != NA_FUSED_NONE;
 }
 
 static bool find_end(const na_part *p, const na_job *j, sandwich *s)
 {
-    uint32_t value = j->out, at = follower(p, value);
-    *s = (sandwich){.job = j, .activation = NA_NONE};
-    s->fused = at == NA_NONE ? NA_FUSED_NONE : nori__na_activation(p->part->nodes[at]);
-    if (s->fused != NA_FUSED_NONE) {
-        s->activation = at;
-        value = p->part->node_values[at][p->part->nodes[at]->input_count];
-        at = follower(p, value);
-    }
-    const nori__node *n = at == NA_NONE ? NULL : p->part->nodes[at];
-    if (!n || !nori__node_is(n, NORI__OP_ONNX_QuantizeLinear) ||
-        !nori__na_means(p->self, n, 1, 2, n->outputs[0], &s->y)) {
+    *s = (sandwich){.job = j, .fused = NA_FUSED_NONE};
+    if (!nori__links_way_out(&p->links, j->out, fuses, &s->fused, &s->way)) {
         return false;
     }
-    s->quantizer = at;
-    s->out = p->part->node_values[at][n->input_count];
-    return true;
+    const nori__node *n = p->part->nodes[s->way.quantizer];
+    return nori__na_means(p->self, n, 1, 2, n->outputs[0], &s->y);
 }
 
 /* ---- convolutions and products ---- */
@@ -94,7 +78,7 @@ static bool layer(na_part *p, const sandwich *s)
     nori_tensor *made = NULL;
     bool taken = read_layer(p, s, &l, &in, &made);
     if (taken) {
-        nori__na_add_layer(p, s->job->node, in, s->out, &l);
+        nori__na_add_layer(p, s->job->node, in, s->way.bytes, &l);
     }
     nori_tensor_free(made);
     return taken;
@@ -114,7 +98,7 @@ static bool two(na_part *p, const sandwich *s)
         nori__na_binary8_fits(p->self, code, &a, &b, &s->y)) {
         return false;
     }
-    nori__na_add_binary8(p, code, in, s->out, s->fused);
+    nori__na_add_binary8(p, code, in, s->way.bytes, s->fused);
     return true;
 }
 
@@ -123,8 +107,8 @@ static bool as_it_is(na_part *p, const sandwich *s, const uint32_t *in)
 {
     na_job j = *s->job;
     j.in = in;
-    j.out = s->out;
-    j.outs = &s->out;
+    j.out = s->way.bytes;
+    j.outs = &s->way.bytes;
     nori__na_rule(j.node)->emit(p, &j);
     return true;
 }
@@ -210,10 +194,7 @@ bool nori__na_integers(na_part *p, const na_job *j)
         if (!find_end(p, j, &s) || !makers[i].make(p, &s)) {
             return false;
         }
-        p->done[s.quantizer] = true;
-        if (s.activation != NA_NONE) {
-            p->done[s.activation] = true;
-        }
+        nori__links_take(&p->links, &s.way);
         return true;
     }
     return false;

@@ -224,7 +224,7 @@ void nori__na_emit_dequantize(na_part *p, const na_job *j)
 
 uint32_t nori__na_dequantized(na_part *p, uint32_t value, int form)
 {
-    uint32_t at = p->maker[value];
+    uint32_t at = p->links.maker[value];
     const nori__node *n = at == NA_NONE ? NULL : p->part->nodes[at];
     nori_tensor *made = NULL;
     if (!n || !nori__node_is(n, NORI__OP_ONNX_DequantizeLinear)) {

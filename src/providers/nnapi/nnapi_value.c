@@ -222,7 +222,7 @@ static int fitting(const na_part *p, uint32_t value, int form)
 
 int nori__na_layout(const na_part *p, uint32_t value)
 {
-    uint32_t at = p->maker[value];
+    uint32_t at = p->links.maker[value];
     bool made = p->forms[value][NA_PLAIN] != NA_NONE || p->forms[value][NA_LAST] != NA_NONE;
     if (!made && at != NA_NONE && nori__node_is(p->part->nodes[at], NORI__OP_ONNX_DequantizeLinear)) {
         value = p->part->node_values[at][0]; /* as its bytes will be turned to floats */
@@ -277,10 +277,10 @@ uint32_t nori__na_want(na_part *p, uint32_t value, int form)
     if (nori__na_tensor(p, value)) {
         return nori__na_constant_form(p, value, form, nori__na_tensor(p, value));
     }
-    if (p->input[value] != NA_NONE && p->forms[value][NA_PLAIN] == NA_NONE) {
+    if (p->links.input[value] != NA_NONE && p->forms[value][NA_PLAIN] == NA_NONE) {
         uint32_t made = nori__na_make(p, value, NA_PLAIN);
         p->in[p->n_in] = made;
-        p->in_number[p->n_in++] = p->input[value];
+        p->in_number[p->n_in++] = p->links.input[value];
         return form == NA_PLAIN ? made : nori__na_want(p, value, form);
     }
     uint32_t from = p->forms[value][form == NA_PLAIN ? NA_LAST : NA_PLAIN];
@@ -301,12 +301,12 @@ uint32_t nori__na_want(na_part *p, uint32_t value, int form)
 
 uint32_t nori__na_fuse(na_part *p, uint32_t value, int *fused)
 {
-    uint32_t at = p->is_out[value] ? NA_NONE : p->reader[value];
+    uint32_t at = nori__links_follower(&p->links, value);
     const nori__node *n = at == NA_NONE ? NULL : p->part->nodes[at];
-    *fused = n && p->part->node_values[at][0] == value ? nori__na_activation(n) : NA_FUSED_NONE;
+    *fused = n ? nori__na_activation(n) : NA_FUSED_NONE;
     if (*fused == NA_FUSED_NONE) {
         return value;
     }
-    p->done[at] = true;
+    p->links.done[at] = true;
     return p->part->node_values[at][n->input_count];
 }

@@ -12,7 +12,7 @@
 #ifndef NORI_PROVIDERS_XNNPACK_XNNPACK_H
 #define NORI_PROVIDERS_XNNPACK_XNNPACK_H
 
-#include "plan/part.h"
+#include "providers/part_links.h"
 #include "providers/xnnpack/xnnpack_calls.h"
 
 #define XP_NONE UINT32_MAX
@@ -75,10 +75,7 @@ struct xp_part {
     nori__vec buffers, steps; /* xp_buffer *, xp_step * */
     uint32_t (*forms)[XP_FORMS]; /* per value: its buffers, or XP_NONE */
     xp_shape *shapes;         /* per value, for the shapes at hand */
-    uint32_t *maker;          /* per value: position of the node that makes it, or XP_NONE */
-    uint32_t *reader;         /* per value: of the one node that reads it; XP_NONE: none or several */
-    uint32_t *input;          /* per value: its number among the part's inputs, or XP_NONE */
-    bool *is_out, *done;      /* per value; per node: it is part of another's step */
+    nori__links links;
     bool failed;              /* out of memory while making steps */
     xp_shape *key;            /* of the inputs that are set up now; n_in */
     bool ready;
@@ -137,8 +134,6 @@ xp_step *nori__xp_step(xp_part *p, const nori__node *node, const uint32_t *in, u
 /* What a node makes after an activation that follows it, whose limits come back; that node is done
  * then. */
 uint32_t nori__xp_clamp(xp_part *p, uint32_t out, float *low, float *high);
-/* The sole reader of value, when it is such a node; XP_NONE otherwise. */
-uint32_t nori__xp_follower(const xp_part *p, uint32_t value);
 /* Limits of a Relu or Clip with constant limits; false: it is none. */
 bool nori__xp_limits(const nori__node *n, float *low, float *high);
 

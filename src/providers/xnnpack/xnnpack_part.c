@@ -65,43 +65,13 @@ static bool make_tables(xp_part *p)
     size_t n = (size_t)part->n_values + 1;
     p->forms = nori__arena_array(&p->arena, n, sizeof(*p->forms));
     p->shapes = nori__arena_array(&p->arena, n, sizeof(*p->shapes));
-    p->maker = nori__arena_array(&p->arena, n, sizeof(*p->maker));
-    p->reader = nori__arena_array(&p->arena, n, sizeof(*p->reader));
-    p->input = nori__arena_array(&p->arena, n, sizeof(*p->input));
-    p->is_out = nori__arena_array(&p->arena, n, sizeof(*p->is_out));
-    p->done = nori__arena_array(&p->arena, (size_t)part->n_nodes + 1, sizeof(*p->done));
     p->key = nori__arena_array(&p->arena, (size_t)part->n_in + 1, sizeof(*p->key));
-    uint32_t *reads = nori__arena_array(&p->arena, n, sizeof(*reads));
-    if (!p->forms || !p->shapes || !p->maker || !p->reader || !p->input || !p->is_out || !p->done ||
-        !p->key || !reads) {
+    if (!p->forms || !p->shapes || !p->key || !nori__links_make(&p->arena, part, &p->links)) {
         return false;
     }
     for (size_t i = 0; i < n; i++) {
         for (int f = 0; f < XP_FORMS; f++) {
             p->forms[i][f] = XP_NONE;
-        }
-        p->maker[i] = p->reader[i] = p->input[i] = XP_NONE;
-    }
-    for (uint32_t i = 0, k = 0; i < part->n_in && k < part->n_values; k++) {
-        if (part->values[k] == part->in[i]) { /* both in order of first sight */
-            p->input[k] = i++;
-        }
-    }
-    for (uint32_t i = 0; i < part->n_out; i++) {
-        p->is_out[part->out_values[i]] = true;
-    }
-    for (uint32_t at = 0; at < part->n_nodes; at++) {
-        const nori__node *node = part->nodes[at];
-        const uint32_t *v = part->node_values[at];
-        for (uint32_t i = 0; i < node->input_count + node->output_count; i++) {
-            if (v[i] == UINT32_MAX) {
-                continue;
-            }
-            if (i >= node->input_count) {
-                p->maker[v[i]] = at;
-            } else {
-                p->reader[v[i]] = reads[v[i]]++ == 0 ? at : XP_NONE;
-            }
         }
     }
     return true;
@@ -115,7 +85,7 @@ static nori_status emit_node(xp_part *p, uint32_t at, nori_error *err)
     xp_job job = {.node = node, .at = at, .in = values, .n_in = node->input_count,
                   .out = values[node->input_count]};
     bool taken = false;
-    if (p->done[at] || nori__node_is(node, NORI__OP_ONNX_DequantizeLinear)) {
+    if (p->links.done[at] || nori__node_is(node, NORI__OP_ONNX_DequantizeLinear)) {
         return NORI_OK; /* the latter when its floats are wanted */
     }
     NORI__TRY(nori__xp_integers(p, &job, &taken, err));

@@ -7,22 +7,15 @@
 /* The operator's place between bytes. */
 typedef struct sandwich {
     const xp_job *job;
-    uint32_t activation, quantizer; /* positions; activation may be XP_NONE */
-    uint32_t out;                   /* the 8-bit value */
-    float low, high;                /* of the activation */
+    nori__way_out way;
+    float low, high; /* of the activation */
     xp_quant y;
 } sandwich;
 
 /* The DequantizeLinear in the part that makes operand i, or NULL. */
 static const nori__node *source(const xp_part *p, const xp_job *j, uint32_t i, uint32_t *bytes)
 {
-    uint32_t at = i < j->n_in && j->in[i] != UINT32_MAX ? p->maker[j->in[i]] : XP_NONE;
-    const nori__node *n = at == XP_NONE ? NULL : p->part->nodes[at];
-    if (!n || !nori__node_is(n, NORI__OP_ONNX_DequantizeLinear)) {
-        return NULL;
-    }
-    *bytes = p->part->node_values[at][0];
-    return n;
+    return i < j->n_in ? nori__links_dequantizer(&p->links, j->in[i], bytes) : NULL;
 }
 
 static bool operand(const xp_part *p, const xp_job *j, uint32_t i, uint32_t *bytes, xp_quant *q)
@@ -31,28 +24,20 @@ static bool operand(const xp_part *p, const xp_job *j, uint32_t i, uint32_t *byt
     return n && nori__xp_quant(n, 1, 2, n->inputs[0], q);
 }
 
+static bool limits(void *user, const nori__node *n)
+{
+    sandwich *s = user;
+    return nori__xp_limits(n, &s->low, &s->high);
+}
+
 static bool find_end(const xp_part *p, const xp_job *j, sandwich *s)
 {
-    uint32_t value = j->out, at = nori__xp_follower(p, value);
-    s->job = j;
-    s->activation = XP_NONE;
-    s->low = -INFINITY;
-    s->high = INFINITY;
-    if (at != XP_NONE && nori__xp_limits(p->part->nodes[at], &s->low, &s->high) &&
-        p->part->node_values[at][0] == value) {
-        s->activation = at;
-        value = p->part->node_values[at][p->part->nodes[at]->input_count];
-        at = nori__xp_follower(p, value);
-    }
-    const nori__node *n = at == XP_NONE ? NULL : p->part->nodes[at];
-    if (!n || !nori__node_is(n, NORI__OP_ONNX_QuantizeLinear) ||
-        p->part->node_values[at][0] != value ||
-        !nori__xp_quant(n, 1, 2, n->outputs[0], &s->y)) {
+    *s = (sandwich){.job = j, .low = -INFINITY, .high = INFINITY};
+    if (!nori__links_way_out(&p->links, j->out, limits, s, &s->way)) {
         return false;
     }
-    s->quantizer = at;
-    s->out = p->part->node_values[at][n->input_count];
-    return true;
+    const nori__node *n = p->part->nodes[s->way.quantizer];
+    return nori__xp_quant(n, 1, 2, n->outputs[0], &s->y);
 }
 
 static int8_t byte_limit(const sandwich *s, float limit)
@@ -64,14 +49,6 @@ static int8_t byte_limit(const sandwich *s, float limit)
 static bool whole_range(const sandwich *s)
 {
     return byte_limit(s, s->low) == INT8_MIN && byte_limit(s, s->high) == INT8_MAX;
-}
-
-static void close_up(xp_part *p, const sandwich *s)
-{
-    p->done[s->quantizer] = true;
-    if (s->activation != XP_NONE) {
-        p->done[s->activation] = true;
-    }
 }
 
 /* ---- convolutions and products ---- */
@@ -127,7 +104,7 @@ static nori_status layer(xp_part *p, const sandwich *s, bool *taken, nori_error 
     nori_tensor *made = NULL;
     nori_status status = NORI_OK;
     if (!read_layer(p, s, &c, &in, &made)) {
-        status = nori__xp_conv8(p, s->job->node, in, s->out, &c, err);
+        status = nori__xp_conv8(p, s->job->node, in, s->way.bytes, &c, err);
         *taken = true;
     }
     nori_tensor_free(made);
@@ -146,7 +123,7 @@ static nori_status two(xp_part *p, const sandwich *s, bool *taken, nori_error *e
         return NORI_OK;
     }
     *taken = true;
-    return nori__xp_binary8(p, s->job->node, in, s->out, &c, err);
+    return nori__xp_binary8(p, s->job->node, in, s->way.bytes, &c, err);
 }
 
 static nori_status one(xp_part *p, const sandwich *s, bool *taken, nori_error *err)
@@ -162,7 +139,7 @@ static nori_status one(xp_part *p, const sandwich *s, bool *taken, nori_error *e
         return NORI_OK;
     }
     *taken = true;
-    return nori__xp_unary8(p, n, in, s->out, &c, err);
+    return nori__xp_unary8(p, n, in, s->way.bytes, &c, err);
 }
 
 static nori_status average(xp_part *p, const sandwich *s, bool *taken, nori_error *err)
@@ -175,7 +152,7 @@ static nori_status average(xp_part *p, const sandwich *s, bool *taken, nori_erro
         return NORI_OK;
     }
     *taken = true;
-    return nori__xp_pool8(p, n, in, s->out, &c, err);
+    return nori__xp_pool8(p, n, in, s->way.bytes, &c, err);
 }
 
 /* What only moves or picks bytes does so with bytes, when their meaning stays. */
@@ -196,7 +173,7 @@ static nori_status same(xp_part *p, const sandwich *s, bool *taken, nori_error *
         }
     }
     j.in = in;
-    j.out = s->out;
+    j.out = s->way.bytes;
     *taken = true;
     return nori__xp_rule(j.node)->emit(p, &j, err);
 }
@@ -240,7 +217,7 @@ nori_status nori__xp_integers(xp_part *p, const xp_job *j, bool *taken, nori_err
                 NORI__TRY(makers[i].make(p, &s, taken, err));
             }
             if (*taken) {
-                close_up(p, &s);
+                nori__links_take(&p->links, &s.way);
             }
             return NORI_OK;
         }

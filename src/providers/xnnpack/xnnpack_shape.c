@@ -86,7 +86,7 @@ static nori_status setup_transpose(xp_part *p, xp_step *s, nori_error *err)
 nori_status nori__xp_emit_transpose(xp_part *p, const xp_job *j, nori_error *err)
 {
     int rank = nori__xp_rank(p, j->in[0]), perm[XP_RANK], turn[XP_RANK];
-    bool fresh = p->input[j->in[0]] != XP_NONE; /* comes in plain, and is not turned for this */
+    bool fresh = p->links.input[j->in[0]] != XP_NONE; /* comes in plain, and is not turned for this */
     read_perm(j->node, rank, perm);
     if (fresh) {
         nori__xp_want(p, j->in[0], 0);

@@ -213,7 +213,7 @@ static unsigned nearest(const xp_part *p, uint32_t value, unsigned form)
 /* A value between DequantizeLinear and an operator on floats: made when first asked for. */
 static bool make_late(xp_part *p, uint32_t value)
 {
-    uint32_t at = p->maker[value];
+    uint32_t at = p->links.maker[value];
     const nori__node *n = at == XP_NONE ? NULL : p->part->nodes[at];
     if (!n || !nori__node_is(n, NORI__OP_ONNX_DequantizeLinear)) {
         return false;
@@ -233,7 +233,7 @@ uint32_t nori__xp_want(xp_part *p, uint32_t value, unsigned form)
         return fixed_form(p, value, form);
     }
     unsigned from = 0;
-    if (p->input[value] == XP_NONE) {
+    if (p->links.input[value] == XP_NONE) {
         from = nearest(p, value, form);
         if (from == XP_FORMS && make_late(p, value)) {
             return nori__xp_want(p, value, form); /* it is there now, in some form */
@@ -243,7 +243,7 @@ uint32_t nori__xp_want(xp_part *p, uint32_t value, unsigned form)
             return XP_NONE;
         }
     }
-    bool outer = p->input[value] != XP_NONE;
+    bool outer = p->links.input[value] != XP_NONE;
     uint32_t in = outer ? XP_NONE : p->forms[value][from];
     uint32_t out = nori__xp_make(p, value, form);
     xp_step *s = outer ? nori__xp_step(p, NULL, NULL, 0, out, sizeof(turning), setup_turn)
@@ -253,17 +253,12 @@ uint32_t nori__xp_want(xp_part *p, uint32_t value, unsigned form)
     }
     turning *t = s->args;
     *t = (turning){.move = {.width = width_of(p, value)}, .from = from, .to = form,
-                   .input = p->input[value]};
+                   .input = p->links.input[value]};
     s->run = outer ? run_input : s->run;
     return out;
 }
 
 /* ---- activations that follow ---- */
-
-uint32_t nori__xp_follower(const xp_part *p, uint32_t value)
-{
-    return p->is_out[value] ? XP_NONE : p->reader[value];
-}
 
 bool nori__xp_limits(const nori__node *n, float *low, float *high)
 {
@@ -281,14 +276,13 @@ uint32_t nori__xp_clamp(xp_part *p, uint32_t out, float *low, float *high)
 {
     *low = -INFINITY;
     *high = INFINITY;
-    uint32_t at = nori__xp_follower(p, out);
+    uint32_t at = nori__links_follower(&p->links, out);
     float a, b;
-    if (at == XP_NONE || !nori__xp_limits(p->part->nodes[at], &a, &b) ||
-        p->part->node_values[at][0] != out) {
+    if (at == XP_NONE || !nori__xp_limits(p->part->nodes[at], &a, &b)) {
         return out;
     }
     *low = a;
     *high = b;
-    p->done[at] = true;
+    p->links.done[at] = true;
     return p->part->node_values[at][p->part->nodes[at]->input_count];
 }
