@@ -357,6 +357,9 @@ static void session_progress(void *user, const nori_progress *p)
 {
     cli_args *args = user;
     bool whose = p->provider[0] != 0;
+    if (strcmp(p->phase, "cache") == 0 && !cli_has(args, "--cache")) {
+        return; /* a plan's: used, or why not as a warning by the log */
+    }
     if (strcmp(p->phase, "cache") == 0) {
         args->cache_told = true;
         cli_progress_done(args);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "inspect.h"
+#include "nori/plan.h"
 
 /* ---- axes that only outputs have ---- */
 
@@ -184,6 +185,45 @@ static void print_run(const inspect *in)
            text, more);
 }
 
+/* What a plan file was made for, with semicolons between its lines. */
+static bool plan_words(const nori_model *m, nori_plan_info *info, char *text, size_t size)
+{
+    *info = (nori_plan_info){.size = sizeof(*info)};
+    if (!nori_model_plan(m, info)) {
+        return false;
+    }
+    snprintf(text, size, "%s", info->made_for);
+    for (char *c = text; *c; c++) {
+        *c = *c == '\n' ? (c[1] ? ';' : 0) : *c < ' ' || *c > '~' ? '?' : *c;
+    }
+    return true;
+}
+
+static void print_plan(const nori_model *m)
+{
+    nori_plan_info info;
+    char text[512], bytes[32];
+    if (plan_words(m, &info, text, sizeof(text))) {
+        cli_bytes_text(info.packed_bytes, bytes, sizeof(bytes));
+        printf("plan          %llu blocks of packed weights, %s, for: %s\n",
+               (unsigned long long)info.blocks, bytes, text);
+    }
+}
+
+static void json_plan(cli_json *j, const nori_model *m)
+{
+    nori_plan_info info;
+    char text[512];
+    if (plan_words(m, &info, text, sizeof(text))) {
+        cli_json_object(j, "plan");
+        cli_json_string(j, "made_for", text);
+        cli_json_uint(j, "model_bytes", info.model_bytes);
+        cli_json_uint(j, "packed_bytes", info.packed_bytes);
+        cli_json_uint(j, "blocks", info.blocks);
+        cli_json_end(j);
+    }
+}
+
 static void print_operators(const inspect *in)
 {
     printf("operators\n");
@@ -232,6 +272,7 @@ void inspect_text(const inspect *in)
     for (size_t i = 0; nori_model_function(m, i, &domain, &name, &count); i++) {
         printf("function      %s:%s of %zu nodes\n", domain, name, count);
     }
+    print_plan(m);
     for (size_t i = 0; nori_model_external(m, i); i++) {
         printf("external data %s\n", nori_model_external(m, i));
     }
@@ -375,6 +416,7 @@ void inspect_json(const inspect *in)
         cli_json_end(&j);
     }
     cli_json_end(&j);
+    json_plan(&j, m);
     cli_json_array(&j, "external_data");
     for (size_t i = 0; nori_model_external(m, i); i++) {
         cli_json_string(&j, NULL, nori_model_external(m, i));

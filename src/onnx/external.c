@@ -20,7 +20,7 @@ struct nori__external {
     const char *base;      /* folder the location is relative to */
     const char *real_base; /* its real path */
     const char *real_dir;  /* folder of the model's own real path */
-    bool allow_outside;
+    bool allow_outside, only_lent;
     nori__vec files; /* mapped * */
     nori__map by_location;
     size_t lent;
@@ -40,7 +40,8 @@ nori_status nori__external_create(const nori_allocator *a, const char *base_dir,
     nori__arena_init(&e->arena, a);
     nori__vec_init(&e->files, a);
     nori__map_init(&e->by_location, a);
-    base_dir = base_dir[0] ? base_dir : "."; /* "" before a slash would be the root */
+    e->only_lent = !base_dir;
+    base_dir = base_dir && base_dir[0] ? base_dir : "."; /* "" before a slash would be the root */
     char *real = realpath(base_dir, NULL);
     e->base = nori__arena_text(&e->arena, base_dir);
     e->real_base = nori__arena_text(&e->arena, real ? real : base_dir);
@@ -145,6 +146,11 @@ static nori_status open_location(nori__external *e, nori__str location, mapped *
                                    location.n ? location.p : "", why);
         nori__hint(err, "the file was not opened; do not trust this model, or export it again");
         return s;
+    }
+    if (e->only_lent) {
+        return nori__fail(err, NORI_ERROR_MODEL,
+                          "external data location \"%.*s\": this model has all its data in its own file",
+                          (int)(location.n < 200 ? location.n : 200), location.p);
     }
     m = nori__arena_alloc(&e->arena, sizeof(*m));
     char *path = nori__arena_printf(&e->arena, "%s/%.*s", e->base, (int)location.n, location.p);

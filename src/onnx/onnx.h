@@ -239,7 +239,8 @@ nori_status nori__pb_each_tensor(nori__arena *arena, const nori__pb_model *model
 /* External data (external.c). A set of mapped files of one model folder, each mapped once. The
  * location must be relative, normalized, free of "..", NUL, backslash, drive and UNC forms, and
  * its real path must lie in base_dir or in the folder of the model's own real path, unless
- * allow_outside. Error messages name location, reason and --allow-outside where it would help. */
+ * allow_outside. Error messages name location, reason and --allow-outside where it would help.
+ * base_dir NULL: no file at all, only what is lent (nori__external_lend). */
 typedef struct nori__external nori__external;
 nori_status nori__external_create(const nori_allocator *a, const char *base_dir,
                                   const char *model_real_dir, bool allow_outside,

@@ -1,5 +1,6 @@
 /* plan.c: from a compiled graph to steps and slots: the part that does not depend on shapes. */
 #include "ops/custom.h"
+#include "plan/packed.h"
 #include "plan/part.h"
 
 typedef struct planner {
@@ -82,6 +83,9 @@ static nori_status choose_kernel(planner *p, nori__step *step)
         step->provider = node->part->label;
         step->state = node->part; /* the session frees it: the kernel has no release */
         return NORI_OK;
+    }
+    if (o->packs) {
+        nori__packs_at(o->packs, step->id, node);
     }
     for (size_t i = 0; i < o->n_providers; i++) {
         const nori_kernel *k = o->providers[i]->kernel

@@ -71,6 +71,7 @@ typedef struct nori__plan_options {
     void *const *provider_self;
     size_t n_providers;
     int threads; /* budget of a run: what kernels size their workspace for */
+    struct nori__packs *packs; /* NULL, or whose allocator the one above is (plan/packed.h) */
 } nori__plan_options;
 
 /* Builds the plan of a graph and its subgraphs in arena; types must have been inferred. Kernels

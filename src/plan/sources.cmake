@@ -2,6 +2,7 @@ nori_sources(
     cost.c
     layout.c
     offsets.c
+    packed.c
     part.c
     part_cache.c
     part_infer.c

@@ -84,6 +84,23 @@ void nori__map_relax_range(const void *data, size_t size)
 #endif
 }
 
+void nori__map_need(const void *data, size_t size)
+{
+#ifdef __linux__
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* Linux 5.14; older headers do not have it, older systems refuse it */
+#endif
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = (uintptr_t)data / page * page, end = (uintptr_t)data + size;
+    if (size > 0 && madvise((void *)begin, end - begin, MADV_POPULATE_READ) != 0) {
+        (void)madvise((void *)begin, end - begin, MADV_WILLNEED);
+    }
+#else
+    (void)data;
+    (void)size;
+#endif
+}
+
 struct nori__out_file {
     const nori_allocator *allocator;
     int fd;

@@ -21,6 +21,8 @@ void nori__map_close(nori__map_file *file);
 void nori__map_relax(const nori__map_file *file);
 /* The same for whole pages among these bytes, which must lie in a mapping of a file. */
 void nori__map_relax_range(const void *data, size_t size);
+/* These bytes of a mapping will be read soon: their pages are mapped in one go where the system can. */
+void nori__map_need(const void *data, size_t size);
 
 /* A file that appears whole at path on commit, or not at all (temporary beside it, fsync,
  * rename). After any failed write commit fails too. abort removes the temporary. */

@@ -6,7 +6,7 @@
 #include "ops/custom.h"
 #include "ops/resolve.h"
 #include "platform/env_limits.h"
-#include "run/run.h"
+#include "run/plan_file.h"
 
 void nori_load_options_default(nori_load_options *options)
 {
@@ -129,6 +129,16 @@ static nori_status open_external(loading *l, const char *base_dir)
                                  &s->external, l->err);
 }
 
+/* The data of a plan are in the plan: its model may name no other. */
+static nori_status open_own_data(loading *l)
+{
+    nori__source *s = l->source;
+    NORI__TRY(nori__external_create(s->allocator, NULL, NULL, false, &s->external, l->err));
+    const char *name = nori__external_lend(s->external, s->plan->part[NORI__PLAN_DATA],
+                                           s->file.data != NULL);
+    return name ? NORI_OK : nori__no_memory(l->err);
+}
+
 /* Things that are odd but readable: warnings, or errors when strict. */
 static nori_status judge_version(loading *l, nori__ir *ir)
 {
@@ -218,13 +228,20 @@ static nori_status load_bytes(loading *l, const void *data, size_t size, const c
                                 l->options.max_bytes ? "max_bytes" : "model_bytes", "model");
     }
     s->bytes = size;
-    s->data = data;
     uint64_t start = nori__now_ns();
+    if (nori__plan_is(data, size)) {
+        NORI__TRY(nori__plan_open(&s->arena, data, size, &s->plan, l->err));
+        data = s->plan->part[NORI__PLAN_MODEL].p;
+        size = s->plan->part[NORI__PLAN_MODEL].n;
+    }
+    s->data = data;
     NORI__TRY(nori__pb_read_model(&s->arena, data, size, &s->pb, &l->report, l->err));
     NORI__TRY(nori__pb_check_limits(s->pb, limits, l->err));
     uint64_t read = nori__now_ns();
     s->read_ns += read - start;
-    if (base_dir) {
+    if (s->plan) {
+        NORI__TRY(open_own_data(l));
+    } else if (base_dir) {
         NORI__TRY(open_external(l, base_dir));
     }
     nori_status status = finish(l, out);
@@ -409,6 +426,9 @@ const char *nori_model_external(const nori_model *m, size_t index)
 {
     const nori__pb_graph *g = m->source->pb->graph;
     nori__str seen = {NULL, 0};
+    if (m->source->plan) { /* in the file itself */
+        return NULL;
+    }
     for (size_t i = 0; i < g->initializers.count; i++) {
         const nori__pb_tensor *t = &g->initializers.items[i];
         for (size_t k = 0; t->data_location == 1 && k < t->external.count; k++) {

@@ -30,6 +30,8 @@ typedef struct nori__source {
     nori__text made;     /* the bytes, when a tool made the model */
     struct nori__source *parents[2]; /* of models it was made of: their data is lent to it */
     uint64_t read_ns, build_ns; /* what loading took */
+    struct nori__plan_file *plan; /* NULL, or what else its file holds (plan_file.h) */
+    bool sealed;         /* its content is to be written nowhere in the open */
 } nori__source;
 void nori__source_release(nori__source *source);
 
@@ -111,6 +113,8 @@ struct nori_session {
     nori__ir *ir;        /* the compiled copy */
     nori__arena arena;   /* plans, descriptions */
     nori__plan *plan;
+    struct nori__packs *packs; /* NULL, or where packed weights come from or are noted */
+    const char *plan_note;     /* why the model's plan is not used; "" or NULL: nothing to say */
     uint32_t n_step_ids;
     const nori__step **steps; /* by step id, those of subgraphs among them */
     nori__opened *providers;
@@ -134,6 +138,11 @@ struct nori_session {
     void *watch_user;
 };
 
+/* The caller's options, which may be of an older size, over the defaults. */
+void nori__session_options(const nori_session_options *given, nori_session_options *options);
+/* record: what kernels pack is noted in session->packs. */
+nori_status nori__session_make(const nori_model *model, const nori_session_options *options,
+                               bool record, nori_session **session, nori_error *err);
 /* Tells the options' progress callback, if there is one. */
 void nori__tell_progress(const nori_session_options *o, const char *phase, const char *provider,
                          size_t done, size_t total);

@@ -6,7 +6,7 @@
 #include "passes/passes.h"
 #include "platform/env_limits.h"
 #include "providers/providers.h"
-#include "run/run.h"
+#include "run/plan_file.h"
 
 #define PACKED_MUCH ((uint64_t)1 << 20)
 
@@ -111,6 +111,11 @@ static void index_steps(nori_session *s, const nori__plan *plan)
     }
 }
 
+static const nori_allocator *kernel_memory(const nori_session *s)
+{
+    return s->packs ? nori__packs_allocator(s->packs) : s->allocator;
+}
+
 static nori_status build_plan(nori_session *s, const nori_session_options *o, nori_error *err)
 {
     const nori_provider **list = nori__arena_array(&s->arena, s->n_providers + 1, sizeof(*list));
@@ -124,7 +129,8 @@ static nori_status build_plan(nori_session *s, const nori_session_options *o, no
     }
     nori__tell_progress(o, "plan", "", 0, 1);
     uint64_t start = nori__now_ns();
-    nori__plan_options po = {.allocator = s->allocator,
+    nori__plan_options po = {.allocator = kernel_memory(s),
+                             .packs = s->packs,
                              .providers = list,
                              .provider_self = self,
                              .n_providers = s->n_providers,
@@ -208,25 +214,36 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
  * Those that a run reads after all come back one by one. */
 static void give_pages_back(nori_session *s)
 {
-    if (s->packed_bytes >= PACKED_MUCH) {
+    if (s->packed_bytes >= PACKED_MUCH && !s->packs) {
         nori__map_relax(&s->source->file);
         nori__external_relax(s->source->external);
+    }
+}
+
+void nori__session_options(const nori_session_options *given, nori_session_options *o)
+{
+    nori_session_options_default(o);
+    if (given) {
+        memcpy(o, given, given->size < sizeof(*o) ? given->size : sizeof(*o));
     }
 }
 
 nori_status nori_session_create(const nori_model *model, const nori_session_options *options,
                                 nori_session **session, nori_error *err)
 {
-    *session = NULL;
     nori_session_options o;
-    nori_session_options_default(&o);
-    if (options) {
-        memcpy(&o, options, options->size < sizeof(o) ? options->size : sizeof(o));
-    }
-    if (o.threads < 0 || o.level < 0 || o.level > 2) {
+    nori__session_options(options, &o);
+    return nori__session_make(model, &o, false, session, err);
+}
+
+nori_status nori__session_make(const nori_model *model, const nori_session_options *o, bool record,
+                               nori_session **session, nori_error *err)
+{
+    *session = NULL;
+    if (o->threads < 0 || o->level < 0 || o->level > 2) {
         return nori__fail(err, NORI_ERROR_ARGUMENT,
                           "threads is %d, at least 0 was expected; level is %d, 0 to 2 was expected",
-                          o.threads, o.level);
+                          o->threads, o->level);
     }
     const nori_allocator *a = model->source->allocator;
     nori_session *s = nori__alloc_zero(a, sizeof(*s));
@@ -239,22 +256,24 @@ nori_status nori_session_create(const nori_model *model, const nori_session_opti
     s->allocator = a;
     /* More than the pool has never run at once; kernels take memory for each. */
     int pool = nori_env_threads(s->env);
-    s->threads = o.threads > 0 && o.threads < pool ? o.threads : pool;
-    s->memory_cap = o.max_bytes ? o.max_bytes : nori__env_limits(s->env)->activation_bytes;
-    s->watch = o.watch;
-    s->watch_user = o.watch_user;
+    s->threads = o->threads > 0 && o->threads < pool ? o->threads : pool;
+    s->memory_cap = o->max_bytes ? o->max_bytes : nori__env_limits(s->env)->activation_bytes;
+    s->watch = o->watch;
+    s->watch_user = o->watch_user;
     nori__arena_init(&s->arena, a);
     pthread_mutex_init(&s->lock, NULL);
     nori__vec_init(&s->parts, a);
     nori__vec_init(&s->split.islands, a);
     nori__vec_init(&s->split.splitters, a);
     s->model_file = model->source->path[0] && !model->changed ? model->source->path : NULL;
-    nori_status status = compile(s, &o, model, err);
+    nori_status status = nori__plan_use(s, model, o, record, err);
+    status = status == NORI_OK ? compile(s, o, model, err) : status;
     if (status != NORI_OK) {
         nori_session_free(s);
         return status;
     }
     give_pages_back(s);
+    nori__plan_ready(s);
     *session = s;
     return NORI_OK;
 }
@@ -278,7 +297,8 @@ void nori_session_free(nori_session *s)
         return;
     }
     free_contexts(s, s->idle);
-    nori__plan_close(s->plan, s->allocator);
+    nori__plan_close(s->plan, kernel_memory(s));
+    nori__packs_free(s->packs);
     for (size_t i = 0; i < s->parts.count; i++) {
         nori__part_free(s->parts.items[i]);
     }

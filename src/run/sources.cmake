@@ -11,6 +11,10 @@ nori_sources(
     model_text.c
     parts.c
     rewrites.c
+    place_data.c
+    plan_file.c
+    plan_use.c
+    plan_write.c
     save.c
     session.c
     session_info.c

@@ -8,6 +8,7 @@
  *
  * Errors, as a share of the largest output, for 16 to 512 channels of random values: below 5e-6
  * (direct sums: below 1e-6); tests/test_cpu_blocked.c holds them to that. */
+#include "plan/packed.h"
 #include "providers/cpu/blocked.h"
 
 /* Bytes of transformed input a unit keeps: it stays in the second cache. */
@@ -48,11 +49,12 @@ float *nori__bconv_winograd_pack(const nori__bconv *s, const nori_allocator *a, 
 {
     size_t c = s->block, count;
     float *out = NULL;
+    bool ready = false;
     if (!nori__mul_size(s->blocks * c * 36, s->per_group, &count) ||
-        !nori__mul_size(count, sizeof(float), bytes) || !(out = nori__alloc(a, *bytes))) {
+        !nori__mul_size(count, sizeof(float), bytes) || !(out = nori__packed(a, *bytes, &ready))) {
         return NULL;
     }
-    for (size_t o = 0; o < s->blocks * c; o++) {
+    for (size_t o = 0; !ready && o < s->blocks * c; o++) {
         size_t p = o / (2 * c), width = (s->blocks - 2 * p < 2 ? 1 : 2) * c;
         for (size_t i = 0; i < s->per_group; i++) {
             double u[36] = {0};

@@ -2,6 +2,7 @@
  * weights, and one run. The forms are in bconv_direct.c, bconv_winograd.c, bconv_depthwise.c.
  *
  * The order of each output's sums depends on the layer alone: not on threads, spans or tiles. */
+#include "plan/packed.h"
 #include "providers/cpu/blocked.h"
 
 /* Cycles that are worth another thread's part, and those of a unit. A hand-over costs about 1000. */
@@ -127,6 +128,7 @@ static void pack_depthwise(const nori__bconv *s, const float *w)
 static nori_status pack(nori__bconv *s, const nori_allocator *a, const float *w, nori_error *err)
 {
     size_t count = s->blocks * s->block;
+    bool ready = false;
     if (s->how == NORI__BCONV_WINOGRAD) {
         s->weights = nori__bconv_winograd_pack(s, a, w, &s->weights_bytes);
         return s->weights ? NORI_OK : nori__no_memory(err);
@@ -135,8 +137,11 @@ static nori_status pack(nori__bconv *s, const nori_allocator *a, const float *w,
     size_t groups = s->how == NORI__BCONV_DEPTHWISE ? 1 : s->group;
     if (!nori__mul_size(count, each, &count) || !nori__mul_size(count, groups, &count) ||
         !nori__mul_size(count, sizeof(float), &s->weights_bytes) ||
-        !(s->weights = nori__alloc(a, s->weights_bytes))) {
+        !(s->weights = nori__packed(a, s->weights_bytes, &ready))) {
         return nori__no_memory(err);
+    }
+    if (ready) {
+        return NORI_OK;
     }
     if (s->how == NORI__BCONV_DEPTHWISE) {
         pack_depthwise(s, w);

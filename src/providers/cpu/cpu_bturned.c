@@ -5,6 +5,7 @@
  * those the inputs q + (a + begin) / s - t: an ordinary convolution over q for each a, whose pixels
  * lie s apart in the output. A unit is a span of q in height by a share of the output pairs; it
  * copies the inputs it looks at, with zeros around, so that the tiles need no tests. */
+#include "plan/packed.h"
 #include "providers/cpu/blocked.h"
 
 #define SPAN_BYTES (256 * 1024)
@@ -136,13 +137,16 @@ static nori_status turned_fill(turned *s, const nori__node *node, const nori_ten
     s->bias_bytes = (s->blocks + 1) * s->block * sizeof(float);
     s->phase = nori__alloc_zero(a, s->phase_bytes);
     s->chunks = nori__alloc(a, s->chunk_bytes);
-    s->weights = nori__alloc(a, s->weights_bytes);
+    bool ready;
+    s->weights = nori__packed(a, s->weights_bytes, &ready);
     s->bias = nori__alloc_zero(a, s->bias_bytes);
     if (!s->phase || !s->chunks || !s->weights || !s->bias) {
         return nori__no_memory(err);
     }
     set_phases(s);
-    pack(s, w->data);
+    if (!ready) {
+        pack(s, w->data);
+    }
     if (b) {
         memcpy(s->bias, b->data, s->made * sizeof(float));
     }

@@ -7,6 +7,7 @@
  * input as it is. With one input channel a group the kernel works channel by channel.
  *
  * NaN and infinities go as arithmetic has them; over padding a weight meets zeros. */
+#include "plan/packed.h"
 #include "providers/cpu/cpu.h"
 #include "providers/cpu/patches.h"
 
@@ -58,14 +59,15 @@ static nori_status conv_prepare(const nori__node *node, const nori_allocator *a,
         s->packed = nori__packed_a(m, k);
         total = s->packed == 0 || !nori__mul_size(s->packed, s->group, &total) ? 0 : total;
     }
+    bool ready = false;
     if (total == 0 || !nori__mul_size(total, sizeof(float), &s->bytes) ||
-        !(s->weights = nori__alloc(a, s->bytes))) {
+        !(s->weights = nori__packed(a, s->bytes, &ready))) {
         nori__release(a, s, sizeof(*s));
         return nori__no_memory(err);
     }
-    if (s->depthwise) {
+    if (!ready && s->depthwise) {
         memcpy(s->weights, w->data, s->bytes);
-    } else {
+    } else if (!ready) {
         for (size_t g = 0; g < s->group; g++) {
             nori__pack_a(m, k, (const float *)w->data + g * m * k, k, 1, s->weights + g * s->packed);
         }

@@ -4,6 +4,7 @@
  * input, each panel read once. Otherwise rows are read as they are, or packed per run where their
  * distance does not suit the cache; a right operand that is not constant is packed panel by panel
  * where it is used. */
+#include "plan/packed.h"
 #include "providers/cpu/joined.h"
 #include "providers/reference/ref_nn.h"
 
@@ -41,9 +42,10 @@ static nori_status pack_weights(matmul_state *s, const nori_tensor *b, const nor
         return nori__no_memory(err);
     }
     s->weights_bytes = total * sizeof(float);
-    s->weights = nori__alloc(a, s->weights_bytes);
-    if (!s->weights) {
-        return nori__no_memory(err);
+    bool ready;
+    s->weights = nori__packed(a, s->weights_bytes, &ready);
+    if (!s->weights || ready) {
+        return s->weights ? NORI_OK : nori__no_memory(err);
     }
     nori__pack_b(s->n, s->k, b->data, s->b_turned ? 1 : cols, s->b_turned ? cols : 1, s->weights);
     if (s->alpha != 1) {

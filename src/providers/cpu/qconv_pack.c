@@ -1,4 +1,5 @@
 /* qconv_pack.c: constant weights of 8-bit convolutions in the forms that qconv_run.c works with. */
+#include "plan/packed.h"
 #include "providers/cpu/qconv.h"
 
 /* Where the weights of a channel lie, [per_group][taps], in the order of the bytes of its terms. */
@@ -66,11 +67,22 @@ static nori_status make_deep(nori__qconv *s, const nori_tensor *w, const nori_te
     if (!nori__mul_size(s->wide, groups * 4, &s->weights_bytes)) { /* two of 16 bits, four of 8 */
         return nori__no_memory(err);
     }
-    s->weights = nori__alloc_zero(a, s->weights_bytes);
-    s->sums = nori__alloc_zero(a, s->sums_bytes);
+    bool ready[2];
+    s->weights = nori__packed(a, s->weights_bytes, &ready[0]);
+    s->sums = nori__packed(a, s->sums_bytes, &ready[1]);
+    if (ready[0] != ready[1]) { /* a file's: nothing is written to it */
+        nori__release(a, s->weights, s->weights_bytes);
+        nori__release(a, s->sums, s->sums_bytes);
+        s->weights = nori__alloc(a, s->weights_bytes);
+        s->sums = nori__alloc(a, s->sums_bytes);
+    } else if (ready[0] && s->weights && s->sums) {
+        return NORI_OK;
+    }
     if (!s->weights || !s->sums) {
         return nori__no_memory(err);
     }
+    memset(s->weights, 0, s->weights_bytes);
+    memset(s->sums, 0, s->sums_bytes);
     for (size_t i = 0; i < s->wide; i++) {
         size_t c = i / deep * deep + order[i % deep];
         size_t to = (i / deep * groups * deep + i % deep) * few;

@@ -24,8 +24,9 @@ typedef struct nori__qpack {
     nori__u8_block *block; /* [groups][blocks] */
     int8_t *w, *rest;
     uint32_t *at;
+    uint32_t *rests;       /* of each block: what block says of it, too */
     int32_t *sums;         /* of a channel's weights */
-    size_t block_bytes, w_bytes, rest_bytes, at_bytes, sums_bytes;
+    size_t block_bytes, w_bytes, rest_bytes, at_bytes, rests_bytes, sums_bytes;
 } nori__qpack;
 
 nori_status nori__qpack_make(const nori__qweights *from, const nori_allocator *a, nori__qpack *out,

@@ -3,6 +3,7 @@
  * A weight minus its zero point has up to nine bits, and some levels bear only pairs of weights of
  * limited sums (u8_pairs). So each weight becomes a sum of parts that the level bears: the first one
  * is dense, the others are lists of the quads where something is left. */
+#include "plan/packed.h"
 #include "providers/cpu/qlines.h"
 
 #define N NORI__U8_BLOCK
@@ -108,46 +109,129 @@ static size_t pack_rest(packer *p, size_t block, int8_t *rest, uint32_t *at)
     return made;
 }
 
+/* Room for the parts after the first of all blocks; ready: they are there. */
+static nori_status make_rest(nori__qpack *to, size_t all, const nori_allocator *a, bool *ready,
+                             nori_error *err)
+{
+    bool found[2] = {true, true};
+    if (all > 0) {
+        to->rest_bytes = all * 4 * N;
+        to->at_bytes = all * 2 * sizeof(*to->at);
+        to->rest = nori__packed(a, to->rest_bytes, &found[0]);
+        to->at = nori__packed(a, to->at_bytes, &found[1]);
+    }
+    *ready = found[0] && found[1];
+    return all == 0 || (to->rest && to->at) ? NORI_OK : nori__no_memory(err);
+}
+
+/* Where each block's weights are, and its rests. */
+static void point(nori__qpack *to, size_t k)
+{
+    size_t done = 0;
+    for (size_t i = 0; i < to->groups * to->blocks; i++) {
+        nori__u8_block *b = &to->block[i];
+        b->w = to->w + i * k * N;
+        b->rests = to->rests[i];
+        if (b->rests > 0) {
+            b->rest = to->rest + done * 4 * N;
+            b->at = to->at + 2 * done;
+            done += b->rests;
+        }
+    }
+}
+
 /* Two rounds: parts are counted, then kept. */
 static nori_status pack(packer *p, const nori_allocator *a, nori_error *err)
 {
     nori__qpack *to = p->to;
-    size_t all = 0;
+    size_t all = 0, done = 0;
+    bool ready;
+    memset(to->sums, 0, to->sums_bytes);
     for (size_t i = 0; i < to->groups * to->blocks; i++) {
         size_t block = i % to->blocks;
-        to->block[i].rests = pack_block(p, i / to->blocks, block) ? pack_rest(p, block, NULL, NULL)
-                                                                  : 0;
-        all += to->block[i].rests;
+        to->rests[i] = pack_block(p, i / to->blocks, block)
+                           ? (uint32_t)pack_rest(p, block, NULL, NULL)
+                           : 0;
+        all += to->rests[i];
     }
-    if (all > 0) {
-        to->rest_bytes = all * 4 * N;
-        to->at_bytes = all * 2 * sizeof(*to->at);
-        to->rest = nori__alloc(a, to->rest_bytes);
-        to->at = nori__alloc(a, to->at_bytes);
-        if (!to->rest || !to->at) {
+    NORI__TRY(make_rest(to, all, a, &ready, err));
+    for (size_t i = 0; i < to->groups * to->blocks; i++) {
+        if (to->rests[i] > 0) {
+            pack_block(p, i / to->blocks, i % to->blocks);
+            pack_rest(p, i % to->blocks, to->rest + done * 4 * N, to->at + 2 * done);
+            done += to->rests[i];
+        }
+    }
+    point(to, p->k);
+    return NORI_OK;
+}
+
+/* What a file had packed may say anything: how many rests there are, and where they go, is checked. */
+static bool adopt(nori__qpack *to, size_t k, const nori_allocator *a)
+{
+    size_t all = 0, most = to->terms * to->quads * 4 * N * to->blocks * to->groups;
+    bool ready;
+    for (size_t i = 0; i < to->groups * to->blocks; i++) {
+        if (to->rests[i] > most || (all += to->rests[i]) > most) {
+            return false;
+        }
+    }
+    if (make_rest(to, all, a, &ready, NULL) != NORI_OK || !ready) {
+        return false;
+    }
+    for (size_t i = 0; i < all; i++) {
+        if (to->at[2 * i] >= to->terms || to->at[2 * i + 1] >= to->quads) {
+            return false;
+        }
+    }
+    point(to, k);
+    return true;
+}
+
+static nori_status make(packer *p, const nori_allocator *a, nori_error *err)
+{
+    nori__qpack *to = p->to;
+    bool ready[3] = {false};
+    to->w = nori__packed(a, to->w_bytes, &ready[0]);
+    to->sums = nori__packed(a, to->sums_bytes, &ready[1]);
+    to->rests = nori__packed(a, to->rests_bytes, &ready[2]);
+    to->block = nori__alloc_zero(a, to->block_bytes);
+    if (!to->w || !to->sums || !to->rests || !to->block) {
+        return nori__no_memory(err);
+    }
+    bool all = ready[0] && ready[1] && ready[2];
+    if (all && adopt(to, p->k, a)) {
+        return NORI_OK;
+    }
+    if (ready[0] || ready[1] || ready[2]) { /* some of it is a file's, which nothing is written to */
+        nori__qpack none = *to;
+        nori__qpack_free(to, a);
+        *to = none;
+        to->rest = NULL;
+        to->at = NULL;
+        to->rest_bytes = to->at_bytes = 0;
+        to->w = nori__alloc(a, to->w_bytes);
+        to->sums = nori__alloc(a, to->sums_bytes);
+        to->rests = nori__alloc(a, to->rests_bytes);
+        to->block = nori__alloc_zero(a, to->block_bytes);
+        if (!to->w || !to->sums || !to->rests || !to->block) {
             return nori__no_memory(err);
         }
     }
-    size_t done = 0;
-    for (size_t i = 0; i < to->groups * to->blocks; i++) {
-        nori__u8_block *b = &to->block[i];
-        b->w = to->w + i * p->k * N;
-        if (b->rests > 0) {
-            b->rest = to->rest + done * 4 * N;
-            b->at = to->at + 2 * done;
-            pack_block(p, i / to->blocks, i % to->blocks);
-            pack_rest(p, i % to->blocks, to->rest + done * 4 * N, to->at + 2 * done);
-            done += b->rests;
-        }
-    }
-    return NORI_OK;
+    size_t values = p->k * N * sizeof(*p->values), left = p->k * sizeof(*p->left);
+    p->values = nori__alloc(a, values);
+    p->left = nori__alloc(a, left);
+    nori_status status = p->values && p->left ? pack(p, a, err) : nori__no_memory(err);
+    nori__release(a, p->values, values);
+    nori__release(a, p->left, left);
+    return status;
 }
 
 nori_status nori__qpack_make(const nori__qweights *from, const nori_allocator *a, nori__qpack *out,
                              nori_error *err)
 {
     packer p = {.from = from, .to = out, .pairs = nori__kernels_get()->u8_pairs};
-    size_t values_bytes, all = 0;
+    size_t all = 0;
     memset(out, 0, sizeof(*out));
     out->groups = from->groups;
     out->made = from->made;
@@ -162,19 +246,8 @@ nori_status nori__qpack_make(const nori__qweights *from, const nori_allocator *a
                 out->terms < UINT32_MAX && out->quads < UINT32_MAX;
     out->sums_bytes = all * sizeof(int32_t);
     out->block_bytes = out->groups * out->blocks * sizeof(*out->block);
-    values_bytes = p.k * N * sizeof(int16_t);
-    if (fits) {
-        out->w = nori__alloc(a, out->w_bytes);
-        out->sums = nori__alloc_zero(a, out->sums_bytes);
-        out->block = nori__alloc_zero(a, out->block_bytes);
-        p.values = nori__alloc(a, values_bytes);
-        p.left = nori__alloc(a, p.k * sizeof(*p.left));
-    }
-    nori_status status = out->w && out->sums && out->block && p.values && p.left
-                             ? pack(&p, a, err)
-                             : nori__no_memory(err);
-    nori__release(a, p.values, values_bytes);
-    nori__release(a, p.left, p.k * sizeof(*p.left));
+    out->rests_bytes = out->groups * out->blocks * sizeof(*out->rests);
+    nori_status status = fits ? make(&p, a, err) : nori__no_memory(err);
     if (status != NORI_OK) {
         nori__qpack_free(out, a);
     }
@@ -186,6 +259,7 @@ void nori__qpack_free(nori__qpack *p, const nori_allocator *a)
     nori__release(a, p->w, p->w_bytes);
     nori__release(a, p->rest, p->rest_bytes);
     nori__release(a, p->at, p->at_bytes);
+    nori__release(a, p->rests, p->rests_bytes);
     nori__release(a, p->sums, p->sums_bytes);
     nori__release(a, p->block, p->block_bytes);
     memset(p, 0, sizeof(*p));
@@ -193,5 +267,5 @@ void nori__qpack_free(nori__qpack *p, const nori_allocator *a)
 
 size_t nori__qpack_bytes(const nori__qpack *p)
 {
-    return p->w_bytes + p->rest_bytes + p->at_bytes + p->sums_bytes + p->block_bytes;
+    return p->w_bytes + p->rest_bytes + p->at_bytes + p->rests_bytes + p->sums_bytes + p->block_bytes;
 }

@@ -1,4 +1,5 @@
 /* recurrent_pack.c: which LSTM, GRU and RNN nodes the cpu provider takes, and their packed weights. */
+#include "plan/packed.h"
 #include "providers/cpu/recurrent.h"
 
 static bool same_name(nori__str s, const char *name)
@@ -158,7 +159,8 @@ nori_status nori__recurrent_prepare(const nori__node *node, const nori_allocator
     }
     nori__recurrent *s = nori__alloc(a, sizeof(*s));
     float *turned = nori__alloc(a, turned_bytes);
-    read.room = nori__alloc(a, read.bytes);
+    bool ready;
+    read.room = nori__packed(a, read.bytes, &ready);
     if (!s || !turned || !read.room) {
         nori__release(a, s, sizeof(*s));
         nori__release(a, turned, turned_bytes);
@@ -168,7 +170,7 @@ nori_status nori__recurrent_prepare(const nori__node *node, const nori_allocator
     place(&read, b != NULL);
     *s = read;
     size_t rows = s->gates * s->hidden;
-    for (size_t d = 0; d < s->directions; d++) {
+    for (size_t d = 0; !ready && d < s->directions; d++) {
         const float *w_in = (const float *)w->data + d * rows * s->input;
         const float *r_in = (const float *)r->data + d * rows * s->hidden;
         pack_gates(s, w_in, s->input, 0, s->gates, turned, s->w + d * s->w_step);

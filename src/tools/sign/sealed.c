@@ -150,6 +150,9 @@ nori_status nori_model_load_sealed(nori_env *env, const char *path, nori_key_fun
     nori_status s = open_sealed(secrets, &file, path, key, user, &out, err);
     nori__map_close(&file);
     s = s == NORI_OK ? nori__model_from_bytes(env, &out, NULL, &o, model, err) : s;
+    if (s == NORI_OK) {
+        (*model)->source->sealed = true;
+    }
     if (out.data) { /* not taken by the model */
         secrets->wipe(out.data, out.capacity);
     }

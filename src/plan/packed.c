@@ -1,0 +1,187 @@
+/* packed.c: memory of packed weights: taken from a file's blocks, or noted so that they can be written. */
+#include "plan/packed.h"
+
+struct nori__packs {
+    nori_allocator own; /* what kernels get; user is this struct */
+    const nori_allocator *from;
+    const nori__pack_entry *entries; /* NULL: noting */
+    size_t count, at;                /* entries; where the step's begin */
+    const uint8_t *bytes;
+    uint32_t step, op, asked;
+    size_t found, made;
+    nori__pack_entry *noted;
+    void **noted_bytes;
+    size_t n_noted, room;
+};
+
+static void *packs_alloc(void *user, size_t size, size_t align)
+{
+    const nori_allocator *from = ((nori__packs *)user)->from;
+    return from->alloc(from->user, size, align);
+}
+
+static bool in_file(const nori__packs *p, const void *memory)
+{
+    if (!p->entries || p->count == 0) {
+        return false;
+    }
+    const nori__pack_entry *last = &p->entries[p->count - 1];
+    uintptr_t at = (uintptr_t)memory, begin = (uintptr_t)p->bytes;
+    return at >= begin && at - begin < last->offset + last->size;
+}
+
+static void packs_release(void *user, void *memory, size_t size)
+{
+    nori__packs *p = user;
+    if (!in_file(p, memory)) {
+        p->from->release(p->from->user, memory, size);
+    }
+}
+
+nori__packs *nori__packs_new(const nori_allocator *a, const nori__pack_entry *entries, size_t count,
+                             const uint8_t *bytes)
+{
+    nori__packs *p = nori__alloc_zero(a, sizeof(*p));
+    if (p) {
+        p->own = (nori_allocator){packs_alloc, packs_release, p};
+        p->from = a;
+        p->entries = entries;
+        p->count = count;
+        p->bytes = bytes;
+    }
+    return p;
+}
+
+void nori__packs_free(nori__packs *p)
+{
+    if (p) {
+        nori__release(p->from, p->noted, p->room * sizeof(*p->noted));
+        nori__release(p->from, p->noted_bytes, p->room * sizeof(*p->noted_bytes));
+        nori__release(p->from, p, sizeof(*p));
+    }
+}
+
+const nori_allocator *nori__packs_allocator(const nori__packs *p)
+{
+    return &p->own;
+}
+
+static uint32_t op_hash(const nori__node *node)
+{
+    nori__hash h = {0};
+    nori__hash_add(&h, node->domain, strlen(node->domain));
+    nori__hash_add(&h, node->op_type, strlen(node->op_type));
+    return (uint32_t)(h.a ^ h.b);
+}
+
+void nori__packs_at(nori__packs *p, uint32_t step, const nori__node *node)
+{
+    p->step = step;
+    p->op = op_hash(node);
+    p->asked = 0;
+    while (p->entries && p->at < p->count && p->entries[p->at].step < step) {
+        p->at++;
+    }
+}
+
+bool nori__packs_check(const nori__pack_entry *entries, size_t count, uint64_t size)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < count; i++) {
+        const nori__pack_entry *e = &entries[i];
+        bool next = i == 0 ? e->index == 0
+                           : e->step > e[-1].step ? e->index == 0
+                                                  : e->step == e[-1].step && e->index == e[-1].index + 1;
+        if (!next || e->offset < end || e->offset % NORI__PACK_ALIGN != 0 || e->offset > size ||
+            e->size == 0 || e->size > size - e->offset) {
+            return false;
+        }
+        end = e->offset + e->size;
+    }
+    return true;
+}
+
+/* A block of the file that is what is asked for now. */
+static const nori__pack_entry *find(const nori__packs *p, size_t size)
+{
+    size_t at = p->at + p->asked;
+    if (!p->entries || at < p->at || at >= p->count) {
+        return NULL;
+    }
+    const nori__pack_entry *e = &p->entries[at];
+    return e->step == p->step && e->index == p->asked && e->op == p->op && e->size == size ? e : NULL;
+}
+
+static bool make_room(nori__packs *p)
+{
+    if (p->n_noted < p->room) {
+        return true;
+    }
+    size_t room = p->room ? p->room * 2 : 64;
+    nori__pack_entry *entries = nori__alloc(p->from, room * sizeof(*entries));
+    void **bytes = nori__alloc(p->from, room * sizeof(*bytes));
+    if (!entries || !bytes) {
+        nori__release(p->from, entries, room * sizeof(*entries));
+        nori__release(p->from, bytes, room * sizeof(*bytes));
+        return false;
+    }
+    if (p->n_noted > 0) {
+        memcpy(entries, p->noted, p->n_noted * sizeof(*entries));
+        memcpy(bytes, p->noted_bytes, p->n_noted * sizeof(*bytes));
+    }
+    nori__release(p->from, p->noted, p->room * sizeof(*p->noted));
+    nori__release(p->from, p->noted_bytes, p->room * sizeof(*p->noted_bytes));
+    p->noted = entries;
+    p->noted_bytes = bytes;
+    p->room = room;
+    return true;
+}
+
+void *nori__packed(const nori_allocator *a, size_t size, bool *ready)
+{
+    *ready = false;
+    if (a->alloc != packs_alloc) {
+        return nori__alloc(a, size);
+    }
+    nori__packs *p = a->user;
+    const nori__pack_entry *e = size > 0 ? find(p, size) : NULL;
+    if (e && ((uintptr_t)p->bytes + e->offset) % NORI__PACK_ALIGN == 0) {
+        p->asked++;
+        p->found++;
+        *ready = true;
+        return (void *)(uintptr_t)(p->bytes + e->offset); /* only read */
+    }
+    void *memory = nori__alloc(p->from, size);
+    if (!memory || size == 0) {
+        return memory;
+    }
+    p->made++;
+    if (e) { /* the file lies in memory that is not aligned as kernels need it */
+        memcpy(memory, p->bytes + e->offset, size);
+        *ready = true;
+    } else if (!p->entries) {
+        if (!make_room(p)) {
+            nori__release(p->from, memory, size);
+            return NULL;
+        }
+        p->noted_bytes[p->n_noted] = memory;
+        p->noted[p->n_noted++] = (nori__pack_entry){
+            .size = size, .step = p->step, .index = p->asked, .op = p->op};
+    }
+    p->asked++;
+    return memory;
+}
+
+size_t nori__packs_noted(const nori__packs *p, const nori__pack_entry **entries,
+                         void *const **bytes)
+{
+    *entries = p->noted;
+    *bytes = p->noted_bytes;
+    return p->n_noted;
+}
+
+void nori__packs_count(const nori__packs *p, size_t *found, size_t *made)
+{
+    *found = p->found;
+    *made = p->made;
+}

@@ -1,0 +1,104 @@
+/* plan_use.c: a session over the blocks of a plan, and what callers may ask of plans. */
+#include <stdio.h>
+
+#include "run/plan_file.h"
+
+static void tell(nori_session *s, const nori_session_options *o, nori_log_level level,
+                 const char *text)
+{
+    nori_progress p = {.size = sizeof(p), .phase = "cache", .provider = "cpu", .text = text};
+    nori__env_log(s->env, level, "plan: %s", text);
+    if (o->progress) {
+        o->progress(o->progress_user, &p);
+    }
+}
+
+/* Whether the cpu provider, whose weights the blocks are, is asked for. */
+static bool names_cpu(const char *list)
+{
+    bool found = !list;
+    for (const char *p = list; p && *p && !found; p += *p == ',') {
+        size_t n = strcspn(p, ",");
+        found = n == 3 && memcmp(p, "cpu", 3) == 0;
+        p += n;
+    }
+    return found;
+}
+
+nori_status nori__plan_use(nori_session *s, const nori_model *model, const nori_session_options *o,
+                           bool record, nori_error *err)
+{
+    const nori__plan_file *plan = model->source->plan;
+    char *now = NULL;
+    s->plan_note = "";
+    if (record) {
+        s->packs = nori__packs_new(s->allocator, NULL, 0, NULL);
+        return s->packs ? NORI_OK : nori__no_memory(err);
+    }
+    if (!plan || o->split_only) {
+        return NORI_OK;
+    }
+    if (!(now = nori__plan_made_for(&s->arena, o))) {
+        return nori__no_memory(err);
+    }
+    nori__str was = plan->part[NORI__PLAN_TEXT];
+    if (!nori__str_is(was, now) || model->changed) {
+        char why[256], text[320];
+        nori__plan_difference(was, now, why, sizeof(why));
+        snprintf(text, sizeof(text), "miss: %s; its weights are packed anew",
+                 model->changed ? "the model was changed" : why);
+        tell(s, o, names_cpu(o->providers) ? NORI_LOG_WARNING : NORI_LOG_INFO, text);
+        s->plan_note = nori__arena_text(&s->arena, text + strlen("miss: "));
+        return s->plan_note ? NORI_OK : nori__no_memory(err);
+    }
+    s->packs = nori__packs_new(s->allocator, plan->entries, plan->count,
+                               (const uint8_t *)plan->part[NORI__PLAN_BLOCKS].p);
+    s->plan_note = NULL;
+    if (s->packs) {
+        char text[64];
+        snprintf(text, sizeof(text), "hit: %zu blocks of packed weights", plan->count);
+        tell(s, o, NORI_LOG_INFO, text);
+    }
+    return s->packs ? NORI_OK : nori__no_memory(err);
+}
+
+void nori__plan_ready(const nori_session *s)
+{
+    size_t found = 0, made = 0;
+    if (s->packs && s->source->plan && s->source->file.data) {
+        nori__packs_count(s->packs, &found, &made);
+        nori__str blocks = s->source->plan->part[NORI__PLAN_BLOCKS];
+        nori__map_need(blocks.p, found > 0 ? blocks.n : 0);
+    }
+}
+
+int nori_model_plan(const nori_model *model, nori_plan_info *info)
+{
+    const nori__plan_file *plan = model->source->plan;
+    if (!plan) {
+        return 0;
+    }
+    nori__arena *arena = &model->ir->arena;
+    const char *text = nori__arena_copy(arena, plan->part[NORI__PLAN_TEXT].p,
+                                        plan->part[NORI__PLAN_TEXT].n);
+    nori_plan_info i = {.size = info->size,
+                        .made_for = text ? text : "",
+                        .model_bytes = plan->part[NORI__PLAN_MODEL].n + plan->part[NORI__PLAN_DATA].n,
+                        .packed_bytes = plan->part[NORI__PLAN_BLOCKS].n,
+                        .blocks = plan->count};
+    memcpy(info, &i, i.size < sizeof(i) ? i.size : sizeof(i));
+    return 1;
+}
+
+int nori_session_plan(const nori_session *s, nori_plan_use *use)
+{
+    nori_plan_use u = {.size = use->size, .why_not = s->plan_note ? s->plan_note : ""};
+    if (!s->source->plan) {
+        return 0;
+    }
+    if (s->packs) {
+        nori__packs_count(s->packs, &u.found, &u.packed);
+    }
+    memcpy(use, &u, u.size < sizeof(u) ? u.size : sizeof(u));
+    return 1;
+}
