@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "inspect.h"
-#include "nori/plan.h"
+#include "nori/compile.h"
 
 /* ---- axes that only outputs have ---- */
 

@@ -1,5 +1,5 @@
 /* cmd_compile.c: a model with its packed weights in one file, which starts at once. */
-#include "nori/plan.h"
+#include "nori/compile.h"
 
 #include "cli.h"
 

@@ -15,7 +15,7 @@
 #ifndef NORI_RUN_PLAN_FILE_H
 #define NORI_RUN_PLAN_FILE_H
 
-#include "nori/plan.h"
+#include "nori/compile.h"
 #include "plan/packed.h"
 #include "run/run.h"
 

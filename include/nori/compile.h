@@ -1,4 +1,4 @@
-/* plan.h: compiled plans: a model in one file with its weights in the forms that kernels read.
+/* compile.h: compiled plans: a model in one file with its weights in the forms that kernels read.
  *
  * A plan is opened like a model, with nori_model_load or nori_model_load_memory, and is one: it can be
  * run with any options, changed and saved. A session made of it with the options, on the CPU level and
@@ -6,8 +6,8 @@
  * any other session packs them anew, and says so (a warning to the environment's log, the progress
  * callback's phase "cache"). The result is the same either way. What a plan file says is checked as a
  * model file is: the file of an enemy may give wrong numbers, and nothing worse. */
-#ifndef NORI_PLAN_H
-#define NORI_PLAN_H
+#ifndef NORI_COMPILE_H
+#define NORI_COMPILE_H
 
 #include "nori/nori.h"
 
