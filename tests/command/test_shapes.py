@@ -107,6 +107,36 @@ class Rebatch(case.Case):
                          ["join", "apart", "heads", "four", "slice"])
         self.assertTrue(r["proof"]["agrees"])
 
+    def test_bodies_of_if_and_loop(self):
+        """Constants in the bodies and around them; what bodies declare of the old batch goes."""
+        for text, names in (("""<ir_version: 8, opset_import: ["": 13]>
+g (float[1,2,2] x, bool c) => (float[1,4] y) <int64[2] shape = {1, 4}> {
+    [choose] y = If (c) <
+        then_branch: graph = a () => (float[1,4] ya) { [flat] ya = Reshape(x, shape) },
+        else_branch: graph = b () => (float[1,4] yb) <int64[2] own = {1, 4}> {
+            n = Neg(x)
+            [flat2] yb = Reshape(n, own) }> }
+""", ["choose > flat", "choose > flat2"]), ("""<ir_version: 8, opset_import: ["": 13]>
+g (float[1,4] x, int64 m) => (float[1,4] y) <bool t = {1}> {
+    [rounds] y = Loop (m, t, x) <body: graph = body (int64 i, bool c, float[1,4] h) => (bool d, float[1,4] o)
+        <int64[3] three = {1, 2, 2}, int64[2] two = {1, 4}, float[1,2,2] add = {1, 2, 3, 4}> {
+            d = Identity(c)
+            [apart] r = Reshape(h, three)
+            more = Add(r, add)
+            [inner] f = If (c) <
+                then_branch: graph = p () => (float[1,4] q) { [flat] q = Reshape(more, two) },
+                else_branch: graph = v () => (float[1,4] w) { [flat2] w = Reshape(more, two) }>
+            o = Relu(f) }> }
+""", ["rounds > apart", "rounds > inner > flat", "rounds > inner > flat2"])):
+            path = self.path("b.txt")
+            with open(path, "w") as out:
+                out.write(text)
+            self.nori("build", path, "-o", self.path("b.onnx"), "--quiet")
+            with open(self.path("b.onnx"), "rb") as model:
+                r = self.rebatch(model.read(), "--input", "x:0").json()
+            self.assertEqual([m["path"].split(" (")[0] for m in r["mended"]], names)
+            self.assertTrue(r["proof"]["agrees"] and r["proof"]["ran"])
+
     def test_first_states_of_a_recurrent_net(self):
         graph = f.Graph([f.node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
                          f.node("GRU", ["t", "w", "r", "", "", "h"], ["y", "last"], name="gru",

@@ -56,6 +56,22 @@ class Split(case.Case):
             self.assertEqual([v["name"] for v in r["parts"][0]["values"]], c["values"])
             self.assertEqual(r["parts"][0]["nodes"], c["nodes"])
 
+    def test_what_reads_others_by_name_is_refused_at_once(self):
+        text = self.path("g.txt")
+        with open(text, "w") as out:
+            out.write('<ir_version: 8, opset_import: ["": 12, "ai.onnx.preview.training": 1]>\n'
+                      'g (float[2] x) => (float[2] b, float[2] dx) { [square] a = Mul(x, x) '
+                      '[relu] b = Relu(a) [back] dx = ai.onnx.preview.training.Gradient '
+                      '<xs: strings = ["x"], y: string = "b"> (x) }')
+        model = self.path("g.onnx")
+        self.nori("build", text, "-o", model, "--quiet")
+        self.nori("run", model, "--quiet")
+        for words in (["split", model, "--list"],
+                      ["split", model, "--at", "a", "--output", self.path("1"), "--output", self.path("2")],
+                      ["extract", model, "--from", "x", "--to", "dx", "--output", self.path("1")]):
+            self.assertIn("back (Gradient) goes back through nodes", self.nori(*words, code=4).err)
+        self.nori("extract", model, "--from", "a", "--to", "b", "--output", self.path("1"))
+
     def test_more_than_two_parts(self):
         r = self.split(DIGITS, "--at", "/features/features.6/MaxPool_output_0", "--at",
                        "/Flatten_output_0", "--dim", "batch=3", parts=3)[0].json()

@@ -51,7 +51,46 @@ nori_status nori__lower_softmax(nori__lowering *l, nori__node *n)
     return ok ? NORI_OK : nori__no_memory(l->err);
 }
 
-/* The other way: the last axis alone means the same in both. */
+static nori__value *put(nori__lowering *l, nori__node *before, nori__node *behind, const char *op,
+                        nori__value *const *in, size_t n_in, nori__value *out)
+{
+    nori__graph *g = before->graph;
+    bool fresh = !out;
+    out = out ? out : nori__value_new(g, NULL);
+    nori__node *n = out ? nori__node_new(g, behind ? behind->next : before, "", op, in, n_in, &out, 1)
+                        : NULL;
+    if (!n) {
+        return NULL;
+    }
+    n->settled = true;
+    nori__node_resolve_at(n, l->opset);
+    if (fresh) {
+        out->type = (nori__type){.kind = NORI_KIND_TENSOR, .elem = before->inputs[0]->type.elem,
+                                 .rank = -1};
+    }
+    return out;
+}
+
+/* All axes from one on as one: as a matrix, and back. */
+static nori_status flat_softmax(nori__lowering *l, nori__node *n, int64_t axis)
+{
+    nori__value *x = n->inputs[0], *y = n->outputs[0], *back[2] = {nori__value_new(n->graph, NULL), NULL};
+    nori__value *flat = put(l, n, NULL, "Flatten", &x, 1, NULL);
+    bool ok = flat && back[0] && nori__node_set_int(n->prev, "axis", axis);
+    back[1] = ok ? put(l, n, NULL, "Shape", &x, 1, NULL) : NULL;
+    if (!back[1]) {
+        return nori__no_memory(l->err);
+    }
+    back[0]->type = flat->type;
+    back[1]->type.elem = NORI_INT64;
+    n->outputs[0] = back[0];
+    back[0]->producer = n;
+    ok = nori__node_set_input(n, 0, flat) && nori__node_set_int(n, "axis", -1) &&
+         put(l, n, n, "Reshape", back, 2, y);
+    return ok ? NORI_OK : nori__no_memory(l->err);
+}
+
+/* The other way: the last axis alone means the same in both, and so does one with nothing behind it. */
 nori_status nori__raise_softmax(nori__lowering *l, nori__node *n)
 {
     bool soft = nori__node_is(n, NORI__OP_ONNX_Softmax) ||
@@ -59,15 +98,18 @@ nori_status nori__raise_softmax(nori__lowering *l, nori__node *n)
                 nori__node_is(n, NORI__OP_ONNX_Hardmax);
     int rank = soft ? nori__lower_rank(n, 0) : -1;
     int64_t axis = nori__attr_i(n, "axis", 1);
-    axis += axis < 0 ? rank : 0;
-    if (!soft) {
+    if (!soft || !nori__lower_has(n, 0) || n->output_count == 0 || !n->outputs[0]) {
         return NORI_OK;
     }
-    if (rank < 1 || axis != rank - 1) {
-        return nori__lower_keep(l, "before 13 its axis stands for all that follow, and it is not known "
-                                "to be the last");
+    axis += axis < 0 && rank >= 0 ? rank : 0;
+    bool alone = rank > 0 && axis >= 0 && axis < rank;
+    for (int64_t d = axis + 1; alone && d < rank; d++) {
+        alone = n->inputs[0]->type.dims[d].value == 1;
     }
     l->same = true;
+    if (!alone) {
+        return flat_softmax(l, n, axis);
+    }
     return nori__node_set_int(n, "axis", axis) ? NORI_OK : nori__no_memory(l->err);
 }
 

@@ -161,6 +161,7 @@ nori_status nori_cuts_find(const nori_model *model, const nori_cuts_options *opt
     nori__vec_init(&c->rows, a);
     sweep s = {.options = &o, .cuts = c};
     nori_status status = nori__order_find(nori__model_ir(model), &c->arena, &s.order, err);
+    status = status == NORI_OK ? nori__order_whole(&s.order, NULL, err) : status;
     if (status == NORI_OK) {
         status = nori__edit_typed(model, o.dim_names, o.dim_values, o.dim_count, &typed, err);
     }

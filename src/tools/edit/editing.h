@@ -49,6 +49,8 @@ typedef struct nori__order {
 } nori__order;
 nori_status nori__order_find(const nori__ir *ir, nori__arena *arena, nori__order *order,
                              nori_error *err);
+/* An error where a node reads others by name, which no cut may part: of those in, or of all for NULL. */
+nori_status nori__order_whole(const nori__order *o, const bool *in, nori_error *err);
 /* Marks in first the nodes that must go before the boundary of these values: what they need, and what
  * reads more of that than the values. */
 nori_status nori__order_before(const nori__order *o, nori__arena *arena, nori__value *const *values,

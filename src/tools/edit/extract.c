@@ -105,6 +105,7 @@ static nori_status extract(extracting *x, const nori_model *model, const char *c
         nori__hint(err, "name as outputs what nodes make, and inputs before them");
         return s;
     }
+    NORI__TRY(nori__order_whole(&x->order, x->in, err));
     nori__part_plan p = {.model = model, .order = &x->order, .typed = typed, .in = x->in,
                          .inputs = x->inputs, .n_inputs = x->n_inputs, .outputs = out,
                          .n_outputs = n_out ? n_out : g->output_count};

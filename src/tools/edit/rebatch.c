@@ -121,23 +121,13 @@ static void set_batch(nori__rebatching *r, nori__ir *ir, nori__dim dim)
     }
 }
 
-/* Declarations of what nodes make were written for the old batch. */
-static void forget(nori__ir *ir)
-{
-    for (nori__value *v = ir->main->values; v; v = v->next) {
-        if (v->producer) {
-            v->type = v->declared = (nori__type){.rank = -1};
-        }
-    }
-}
-
 static nori_status two_sizes(nori__rebatching *r)
 {
     nori__ir *open = NULL;
     bool changed = true;
     NORI__TRY(nori__ir_copy(r->own, &open, r->err));
     set_batch(r, open, (nori__dim){-1, "nori batch"});
-    forget(open);
+    nori__batch_forget(open);
     nori_status s = nori__inline_functions(open, r->err);
     s = s == NORI_OK ? nori__upgrade(open, r->err) : s;
     for (int i = 0; s == NORI_OK && changed && i < 4; i++) { /* true constants, whatever the batch */
@@ -185,20 +175,31 @@ static nori_status unmendable(nori__rebatching *r, const nori_error *why)
     return s;
 }
 
+/* In order, bodies before the node they are of. */
+static nori_status walk_graph(nori__rebatching *r, nori__graph *g, nori_error *why)
+{
+    for (nori__node *n = g->first; n; n = n->next) {
+        bool changed = false;
+        uint32_t state = 0;
+        for (nori__graph *inner; (inner = nori__node_subgraph(n, &state)) != NULL;) {
+            NORI__TRY(walk_graph(r, inner, why));
+        }
+        NORI__TRY(nori__batch_mend(r, n, &changed));
+        if (changed) {
+            NORI__TRY(type_again(r, why));
+        }
+        if (why->status != NORI_OK && failed_at(why, n)) {
+            return unmendable(r, why);
+        }
+    }
+    return NORI_OK;
+}
+
 static nori_status walk(nori__rebatching *r)
 {
     nori_error why;
     NORI__TRY(type_again(r, &why));
-    for (nori__node *n = r->more->main->first; n; n = n->next) {
-        bool changed = false;
-        NORI__TRY(nori__batch_mend(r, n, &changed));
-        if (changed) {
-            NORI__TRY(type_again(r, &why));
-        }
-        if (why.status != NORI_OK && failed_at(&why, n)) {
-            return unmendable(r, &why);
-        }
-    }
+    NORI__TRY(walk_graph(r, r->more->main, &why));
     return why.status == NORI_OK ? NORI_OK : unmendable(r, &why);
 }
 
@@ -309,6 +310,7 @@ static nori_status build(nori__rebatching *r, nori_model **made)
         s = declare_inputs(r, g, &scratch);
         s = s == NORI_OK ? redeclare(r, g->outputs.items, g->outputs.count, &scratch) : s;
         s = s == NORI_OK ? redeclare(r, g->value_info.items, g->value_info.count, &scratch) : s;
+        s = s == NORI_OK ? nori__batch_bodies(r, g, r->more->main, &scratch) : s;
     }
     s = s == NORI_OK ? nori__model_from_pb(&r->model, 1, pb, made, r->err) : s;
     nori__arena_free(&scratch);

@@ -25,6 +25,12 @@ int nori__batch_axis(const nori__rebatching *r, const nori__value *more, const n
 nori_status nori__batch_mend(nori__rebatching *r, nori__node *n, bool *changed);
 nori_status nori__batch_note(nori__rebatching *r, const nori__node *n, const char *fmt, ...)
     NORI__PRINTF(3, 4);
+/* rebatch_bodies.c: the value of ir that stands where v does in its own graph, bodies included; NULL: none.
+ * forget: types that were written down for the old batch. bodies: the same in messages. */
+nori__value *nori__batch_value(const nori__ir *ir, const nori__value *v);
+void nori__batch_forget(nori__ir *ir);
+nori_status nori__batch_bodies(nori__rebatching *r, nori__pb_graph *pb, const nori__graph *more,
+                               nori__arena *arena);
 /* Rows of a larger batch against runs of their own. */
 nori_status nori__batch_prove(nori__rebatching *r, const nori_model *made);
 

@@ -7,7 +7,7 @@
 
 int nori__batch_axis(const nori__rebatching *r, const nori__value *more, const nori__value **was)
 {
-    const nori__value *one = more ? nori__edit_value(r->one, more->name) : NULL;
+    const nori__value *one = more ? nori__batch_value(r->one, more) : NULL;
     if (was) {
         *was = one;
     }
@@ -28,7 +28,7 @@ int nori__batch_axis(const nori__rebatching *r, const nori__value *more, const n
 static nori__node *own_node(const nori__rebatching *r, const nori__node *n)
 {
     const nori__value *v = n->output_count > 0 && n->outputs[0]
-                               ? nori__edit_value(r->own, n->outputs[0]->name) : NULL;
+                               ? nori__batch_value(r->own, n->outputs[0]) : NULL;
     return v ? v->producer : NULL;
 }
 
@@ -275,7 +275,7 @@ static nori_status widen_in(nori__rebatching *r, nori__node *n, uint32_t input, 
 
 static nori_status widen(nori__rebatching *r, nori__node *n, uint32_t input, int axis)
 {
-    const nori__value *v0 = nori__edit_value(r->one, n->inputs[input]->name);
+    const nori__value *v0 = nori__batch_value(r->one, n->inputs[input]);
     nori__node *own = own_node(r, n);
     if (!own || !v0 || v0->type.dims[axis].value != 1 || nori__ir_opset(r->own, "") < 8 ||
         input >= own->input_count || !own->inputs[input]) {

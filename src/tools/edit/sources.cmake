@@ -12,6 +12,7 @@ nori_sources(
     optimize_same.c
     proof.c
     rebatch.c
+    rebatch_bodies.c
     rebatch_mend.c
     rebatch_prove.c
     rename.c

@@ -484,6 +484,7 @@ static nori_status split(splitting *s, nori_model **models)
 {
     const nori_proof_options *proof = &s->options->proof;
     NORI__TRY(nori__order_find(nori__model_ir(s->model), s->arena, &s->order, s->err));
+    NORI__TRY(nori__order_whole(&s->order, NULL, s->err));
     NORI__TRY(nori__edit_typed(s->model, NULL, NULL, 0, &s->typed, s->err));
     NORI__TRY(nori__edit_typed(s->model, proof->dim_names, proof->dim_values, proof->dim_count,
                                &s->sized, s->err));

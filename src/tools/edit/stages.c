@@ -53,6 +53,22 @@ nori_status nori__order_find(const nori__ir *ir, nori__arena *arena, nori__order
     return NORI_OK;
 }
 
+nori_status nori__order_whole(const nori__order *o, const bool *in, nori_error *err)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        if ((!in || in[i]) && nori__same(o->nodes[i]->op_type, "Gradient")) {
+            char path[256];
+            nori__node_path(o->nodes[i], path, sizeof(path));
+            nori_status s = nori__fail(err, NORI_ERROR_UNSUPPORTED,
+                                       "node %s goes back through nodes by the names of their values: it "
+                                       "and they can only be in one model together", path);
+            nori__hint(err, "cut the model before the gradient is added to it");
+            return s;
+        }
+    }
+    return NORI_OK;
+}
+
 /* ---- before a boundary ---- */
 
 typedef struct closing {
