@@ -233,7 +233,7 @@ def main():
     settings = sys.argv[1:2] == ["settings"]
     if settings and len(sys.argv) == 4:
         Settings.which = range(int(sys.argv[2]), int(sys.argv[3]) + 1)
-    sides = two_sides.Sides(two_sides.first() if settings else ())
+    sides = two_sides.Sides(two_sides.first())
     try:
         name = "Settings" if settings else "TwoSides"
         result = unittest.main(argv=[sys.argv[0], name], exit=False).result
