@@ -88,9 +88,9 @@ class TwoSides(unittest.TestCase):
             "done.append(1)\n"
             "t.join()\n"
             "print(json.dumps([seen, json.loads(r.stdout)]))\n")
-        out = subprocess.run(["ip", "netns", "exec", sides.edge, sys.executable, "-c", program, case.NORI,
-                              "route", self.model, "--cloud", sides.url, "--calls", "100", "--threads", "1", "--edge-profile",
-                              self.edge, "--cloud-profile", self.cloud, "--json", *args],
+        out = subprocess.run(["ip", "netns", "exec", sides.edge, *sides.before, sys.executable, "-c", program,
+                              case.NORI, "route", self.model, "--cloud", sides.url, "--calls", "100", "--threads",
+                              "1", "--edge-profile", self.edge, "--cloud-profile", self.cloud, "--json", *args],
                              stdout=subprocess.PIPE, check=True, timeout=120).stdout
         return json.loads(out)
 
