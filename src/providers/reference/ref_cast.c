@@ -100,6 +100,22 @@ static void wide_to_f32_line(const nori__ref_line *l)
     }
 }
 
+/* Masks and pictures: a byte is a float as it is. */
+static void byte_to_f32_line(const nori__ref_line *l)
+{
+    float *o = NORI__LINE_OUT(l, float);
+    const uint8_t *x = NORI__LINE_IN(l, 0, uint8_t);
+    if (l->from[0]->type == NORI_BOOL) {
+        for (int64_t i = 0; i < l->n; i++) {
+            o[i] = x[i] != 0 ? 1.0f : 0.0f;
+        }
+        return;
+    }
+    for (int64_t i = 0; i < l->n; i++) {
+        o[i] = (float)x[i];
+    }
+}
+
 static bool is_integer(int type)
 {
     switch (type) {
@@ -184,6 +200,8 @@ nori_status nori__ref_Cast(nori_call *call)
         fn = i64_line;
     } else if ((from->type == NORI_INT64 || from->type == NORI_UINT64) && to->type == NORI_FLOAT) {
         fn = wide_to_f32_line;
+    } else if ((from->type == NORI_BOOL || from->type == NORI_UINT8) && to->type == NORI_FLOAT) {
+        fn = byte_to_f32_line;
     }
     return nori_type_bits((nori_type)to->type) < 8
                ? alone(call, fn, &r)
