@@ -1,5 +1,5 @@
 /* status.c: status texts, the error object, version. */
-#include "base/base.h"
+#include "base/given.h"
 
 #include <stdio.h>
 
@@ -87,6 +87,11 @@ void nori__offset(nori_error *err, uint64_t offset)
 nori_status nori__no_memory(nori_error *err)
 {
     return nori__fail(err, NORI_ERROR_MEMORY, "out of memory");
+}
+
+nori_status nori__not_given(nori_error *err, const char *function, const char *what)
+{
+    return nori__fail(err, NORI_ERROR_ARGUMENT, "%s: %s must not be NULL", function, what);
 }
 
 /* ---- types ---- */

@@ -1,4 +1,5 @@
 /* tensor.c: creation, sharing and reading of tensors. */
+#include "base/given.h"
 #include "graph/internal.h"
 #include "platform/env.h"
 
@@ -206,6 +207,7 @@ nori_status nori__tensor_set_string(nori_tensor *t, int64_t index, const char *d
 nori_status nori_tensor_create(nori_env *env, nori_type type, int rank, const int64_t *dims,
                                nori_tensor **tensor, nori_error *err)
 {
+    NORI__GIVEN(err, tensor);
     NORI__TRY(nori__tensor_new(nori__env_allocator(env), type, rank, dims, tensor, err));
     if ((*tensor)->bytes > 0) {
         memset((*tensor)->data, 0, (*tensor)->bytes);
@@ -217,6 +219,7 @@ nori_status nori_tensor_wrap(nori_env *env, nori_type type, int rank, const int6
                              void *data, size_t size, void (*release)(void *user, void *data),
                              void *user, nori_tensor **tensor, nori_error *err)
 {
+    NORI__GIVEN(err, tensor);
     *tensor = NULL;
     if (type == NORI_STRING) {
         return nori__fail(err, NORI_ERROR_ARGUMENT,
@@ -249,6 +252,8 @@ nori_status nori_tensor_strings(nori_env *env, int rank, const int64_t *dims,
                                 const nori_string *strings, size_t count, nori_tensor **tensor,
                                 nori_error *err)
 {
+    NORI__GIVEN(err, tensor);
+    NORI__GIVEN_LIST(err, strings, count);
     NORI__TRY(nori__tensor_new(nori__env_allocator(env), NORI_STRING, rank, dims, tensor, err));
     nori_status status = NORI_OK;
     if ((uint64_t)(*tensor)->count != count) {
@@ -304,6 +309,8 @@ nori_status nori_tensor_group(nori_env *env, nori_kind kind, nori_tensor *const 
                               size_t count, int rank, const int64_t *dims, nori_tensor **tensor,
                               nori_error *err)
 {
+    NORI__GIVEN(err, tensor);
+    NORI__GIVEN_LIST(err, items, count);
     *tensor = NULL;
     bool pair = kind == NORI_KIND_MAP || kind == NORI_KIND_SPARSE;
     if (kind <= NORI_KIND_TENSOR || kind > NORI_KIND_SPARSE || (pair && count != 2) ||

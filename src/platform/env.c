@@ -1,4 +1,5 @@
 /* env.c: environments. The default one is made on first use and kept until the process ends. */
+#include "base/given.h"
 #include "platform/env_limits.h"
 
 #include <pthread.h>
@@ -27,6 +28,7 @@ void nori_env_options_default(nori_env_options *options)
 
 nori_status nori_env_create(const nori_env_options *options, nori_env **env, nori_error *err)
 {
+    NORI__GIVEN(err, env);
     *env = NULL;
     nori_env_options o;
     nori_env_options_default(&o);

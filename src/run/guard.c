@@ -1,4 +1,5 @@
 /* guard.c: what stops a run, and the flag another thread stops it by. */
+#include "base/given.h"
 #include "run/guard.h"
 
 #include <stdatomic.h>
@@ -15,6 +16,7 @@ struct nori_cancel {
 
 nori_status nori_cancel_create(nori_env *env, nori_cancel **cancel, nori_error *err)
 {
+    NORI__GIVEN(err, cancel);
     const nori_allocator *a = nori__env_allocator(env);
     nori_cancel *c = nori__alloc_zero(a, sizeof(*c));
     *cancel = c;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/given.h"
 #include "onnx/model_limits.h"
 #include "ops/custom.h"
 #include "ops/resolve.h"
@@ -287,6 +288,8 @@ static nori_status load(nori_env *env, const char *path, const void *data, size_
 nori_status nori_model_load(nori_env *env, const char *path, const nori_load_options *options,
                             nori_model **model, nori_error *err)
 {
+    NORI__GIVEN(err, path);
+    NORI__GIVEN(err, model);
     return load(env, path, NULL, 0, NULL, options, model, err);
 }
 
@@ -294,6 +297,8 @@ nori_status nori_model_load_memory(nori_env *env, const void *data, size_t size,
                                    const char *base_dir, const nori_load_options *options,
                                    nori_model **model, nori_error *err)
 {
+    NORI__GIVEN_LIST(err, data, size);
+    NORI__GIVEN(err, model);
     return load(env, NULL, data, size, base_dir, options, model, err);
 }
 

@@ -1,4 +1,5 @@
 /* session.c: compiling a model for providers, and running it. */
+#include "base/given.h"
 #include "onnx/model_limits.h"
 #include "ops/arity.h"
 #include "ops/resolve.h"
@@ -231,6 +232,8 @@ void nori__session_options(const nori_session_options *given, nori_session_optio
 nori_status nori_session_create(const nori_model *model, const nori_session_options *options,
                                 nori_session **session, nori_error *err)
 {
+    NORI__GIVEN(err, model);
+    NORI__GIVEN(err, session);
     nori_session_options o;
     nori__session_options(options, &o);
     return nori__session_make(model, &o, false, session, err);
@@ -388,6 +391,9 @@ nori_status nori_session_run_with(nori_session *s, const nori_run_options *optio
                                   const nori_tensor *const *inputs, size_t n_inputs,
                                   nori_tensor **outputs, size_t n_outputs, nori_error *err)
 {
+    NORI__GIVEN(err, s);
+    NORI__GIVEN_LIST(err, inputs, n_inputs);
+    NORI__GIVEN_LIST(err, outputs, n_outputs);
     if (n_outputs != s->n_outputs) {
         return nori__fail(err, NORI_ERROR_ARGUMENT, "%zu outputs were asked for, the model has %zu",
                           n_outputs, s->n_outputs);

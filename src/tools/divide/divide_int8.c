@@ -2,6 +2,7 @@
  * DequantizeLinear between what is sent and its readers on the server. */
 #include <stdio.h>
 
+#include "base/given.h"
 #include "run/run.h"
 #include "tools/divide/divides.h"
 
@@ -123,6 +124,8 @@ static nori_status compare(const nori_divide *c, const nori_model *edited, nori_
 
 nori_status nori_divide_int8(nori_divide *c, nori_agreement *agreement, nori_error *err)
 {
+    NORI__GIVEN(err, c);
+    NORI__GIVEN(err, agreement);
     nori__ir *ir = NULL;
     nori_model *edited = NULL;
     nori__arena scratch;

@@ -1,6 +1,7 @@
 /* divide_model.c: the cuts of a model: bytes from a run, times from profiles, the best and each in order. */
 #include <math.h>
 
+#include "base/given.h"
 #include "run/run.h"
 #include "tools/divide/divides.h"
 
@@ -58,6 +59,9 @@ nori_status nori_divide_create(const nori_model *model, const nori_session_optio
                              const nori_tensor *const *inputs, size_t count, nori_divide **cuts,
                              nori_error *err)
 {
+    NORI__GIVEN(err, model);
+    NORI__GIVEN(err, cuts);
+    NORI__GIVEN_LIST(err, inputs, count);
     nori_session_options o;
     nori_session_options_default(&o);
     nori_divide *c = nori__alloc_zero(&nori__malloc, sizeof(*c));
@@ -122,6 +126,9 @@ static nori__divide_value *named(const nori_divide *c, const char *name)
 nori_status nori_divide_times(nori_divide *c, int side, const char *const *values, const double *seconds,
                             size_t count, double total_s, nori_error *err)
 {
+    NORI__GIVEN(err, c);
+    NORI__GIVEN_LIST(err, values, count);
+    NORI__GIVEN_LIST(err, seconds, count);
     if (side < 0 || side > 1 || !(isfinite(total_s) && total_s >= 0)) {
         return nori__fail(err, NORI_ERROR_ARGUMENT, "side %d, %g s in all: side 0 or 1 and a time from 0 on "
                           "were expected", side, total_s);
@@ -205,6 +212,9 @@ int nori_divide_at(nori_divide *c, size_t index, const nori_divide_link *given, 
 nori_status nori_divide_best(nori_divide *c, const nori_divide_link *given, nori_division *cut,
                              nori_error *err)
 {
+    NORI__GIVEN(err, c);
+    NORI__GIVEN(err, given);
+    NORI__GIVEN(err, cut);
     nori_divide_link link = {0};
     memcpy(&link, given, given->size < sizeof(link) ? given->size : sizeof(link));
     nori__arena scratch;

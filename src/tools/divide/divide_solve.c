@@ -10,6 +10,7 @@
  * Seconds become integers, so that flow ends and is exact: of a size that their sum stays below 2^60. */
 #include <math.h>
 
+#include "base/given.h"
 #include "tools/divide/divides.h"
 
 static nori_status check(const nori_divide_problem *p, size_t *edges, double *sum, nori_error *err)
@@ -72,6 +73,9 @@ static double cost_of(const nori_divide_problem *p, const unsigned char *cloud)
 nori_status nori_divide_solve(const nori_divide_problem *p, unsigned char *cloud, double *seconds,
                               nori_error *err)
 {
+    NORI__GIVEN(err, p);
+    NORI__GIVEN(err, cloud);
+    NORI__GIVEN(err, seconds);
     size_t edges;
     double sum;
     NORI__TRY(check(p, &edges, &sum, err));

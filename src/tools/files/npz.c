@@ -1,4 +1,5 @@
 /* npz.c: NumPy's archives of arrays: a ZIP of .npy entries, one an array. */
+#include "base/given.h"
 #include "nori/tools.h"
 #include "platform/env.h"
 #include "tools/files/npy.h"
@@ -69,6 +70,8 @@ static nori_status read_all(nori_archive *archive, const uint8_t *data, size_t s
 nori_status nori_archive_read(nori_env *env, const char *path, nori_archive **archive,
                               nori_error *err)
 {
+    NORI__GIVEN(err, path);
+    NORI__GIVEN(err, archive);
     const nori_allocator *a = nori__env_allocator(env);
     *archive = NULL;
     nori__map_file file;
@@ -140,6 +143,9 @@ static nori_status write_array(nori__zip_writer *w, const char *name, const nori
 nori_status nori_archive_write(const char *path, const char *const *names,
                                const nori_tensor *const *tensors, size_t count, nori_error *err)
 {
+    NORI__GIVEN(err, path);
+    NORI__GIVEN_LIST(err, names, count);
+    NORI__GIVEN_LIST(err, tensors, count);
     nori__text text;
     nori__zip_writer w;
     nori__text_init(&text, &nori__malloc);

@@ -1,6 +1,7 @@
 /* tensor_file.c: values from and to files: .npy, TensorProto and its groups, gzipped or not. */
 #include <math.h>
 
+#include "base/given.h"
 #include "nori/tools.h"
 #include "platform/env.h"
 #include "tools/files/group_file.h"
@@ -101,6 +102,8 @@ nori_status nori_tensor_read(nori_env *env, const char *path, nori_tensor **tens
 nori_status nori_value_read(nori_env *env, const char *path, nori_kind kind, nori_tensor **value,
                             nori_error *err)
 {
+    NORI__GIVEN(err, path);
+    NORI__GIVEN(err, value);
     const nori_allocator *a = nori__env_allocator(env);
     *value = NULL;
     nori__map_file file;
@@ -129,6 +132,9 @@ nori_status nori_value_read(nori_env *env, const char *path, nori_kind kind, nor
 nori_status nori_tensor_read_rows(nori_env *env, const char *path, int64_t first, int64_t count,
                                   nori_tensor **tensor, int64_t *rows, nori_error *err)
 {
+    NORI__GIVEN(err, path);
+    NORI__GIVEN(err, tensor);
+    NORI__GIVEN(err, rows);
     nori__map_file file;
     *tensor = NULL;
     *rows = 0;
@@ -159,6 +165,8 @@ nori_status nori_file_write(const char *path, const void *data, size_t size, nor
 
 nori_status nori_tensor_write(const nori_tensor *t, const char *path, nori_error *err)
 {
+    NORI__GIVEN(err, t);
+    NORI__GIVEN(err, path);
     size_t n = strlen(path);
     nori__text text;
     nori__text_init(&text, &nori__malloc);

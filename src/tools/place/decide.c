@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/given.h"
 #include "tools/place/decide.h"
 
 void nori_place_question_default(nori_place_question *q)
@@ -290,6 +291,8 @@ static nori_status check(const nori_place_question *q, nori_error *err)
 nori_status nori_place_decide(const nori_place_question *question, nori_place_answer *answer,
                               nori_error *err)
 {
+    NORI__GIVEN(err, question);
+    NORI__GIVEN(err, answer);
     nori_place_question q;
     nori_place_question_default(&q);
     memcpy(&q, question, question->size < sizeof(q) ? question->size : sizeof(q));

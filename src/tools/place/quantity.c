@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/given.h"
 #include "base/base.h"
 #include "nori/place.h"
 
@@ -37,6 +38,8 @@ static const struct {
 nori_status nori_quantity_parse(const char *text, nori_quantity kind, double *value,
                                 nori_error *err)
 {
+    NORI__GIVEN(err, text);
+    NORI__GIVEN(err, value);
     if ((size_t)kind >= NORI__COUNT(kinds)) {
         return nori__fail(err, NORI_ERROR_ARGUMENT, "quantity %d is not known", (int)kind);
     }

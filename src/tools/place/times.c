@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/given.h"
 #include "base/base.h"
 #include "nori/place.h"
 
@@ -43,6 +44,8 @@ void nori_times_exponential(nori_times *t, double mean)
 
 nori_status nori_times_samples(nori_times *t, const double *samples, size_t count, nori_error *err)
 {
+    NORI__GIVEN(err, t);
+    NORI__GIVEN_LIST(err, samples, count);
     size_t bytes;
     if (count == 0) {
         return nori__fail(err, NORI_ERROR_ARGUMENT, "no times were given");
@@ -76,6 +79,9 @@ nori_status nori_times_samples(nori_times *t, const double *samples, size_t coun
 nori_status nori_times_percentiles(nori_times *t, const double *p, const double *values,
                                    size_t count, nori_error *err)
 {
+    NORI__GIVEN(err, t);
+    NORI__GIVEN_LIST(err, p, count);
+    NORI__GIVEN_LIST(err, values, count);
     if (count == 0) {
         return nori__fail(err, NORI_ERROR_ARGUMENT, "no percentiles were given");
     }

@@ -1,6 +1,7 @@
 /* prune.c: a model with fewer weights: zeros among them, or channels taken out of the graph. */
 #include <math.h>
 
+#include "base/given.h"
 #include "ops/resolve.h"
 #include "run/run.h"
 #include "tools/prune/prune.h"
@@ -107,6 +108,8 @@ static nori_status prune(nori__pruner *p, nori_model **pruned)
 nori_status nori_prune(const nori_model *model, const nori_prune_options *options,
                        nori_model **pruned, nori_prune_report **report, nori_error *err)
 {
+    NORI__GIVEN(err, model);
+    NORI__GIVEN(err, pruned);
     nori_prune_options o;
     nori_error own = {0};
     err = err ? err : &own;

@@ -1,5 +1,6 @@
 /* calibrate.c: runs the samples through the float graph and watches every float32 value. Memory
  * depends on the number of values, not on the number of samples. */
+#include "base/given.h"
 #include "run/run.h"
 #include "tools/quantize/quantize.h"
 
@@ -189,6 +190,9 @@ static nori_status calibrate(nori__quantizer *q)
 nori_status nori_calibrate(const nori_model *model, const nori_calibrate_options *options,
                            nori_calibration **calibration, nori_error *err)
 {
+    NORI__GIVEN(err, model);
+    NORI__GIVEN(err, options);
+    NORI__GIVEN(err, calibration);
     nori_calibrate_options o;
     nori_quantize_options plain;
     nori_error own = {0};

@@ -2,6 +2,7 @@
  * others have seen, and ranges are chosen from it later. */
 #include <stdlib.h>
 
+#include "base/given.h"
 #include "platform/env.h"
 #include "tools/quantize/quantize.h"
 
@@ -69,6 +70,8 @@ static bool too_many(const nori__observer *a, const nori__observer *b)
 nori_status nori_calibration_merge(nori_calibration *into, const nori_calibration *from,
                                    nori_error *err)
 {
+    NORI__GIVEN(err, into);
+    NORI__GIVEN(err, from);
     if (into->graph != from->graph) {
         nori__fail(err, NORI_ERROR_DATA,
                    "calibrations of two models cannot be merged: graph %016llx and %016llx",

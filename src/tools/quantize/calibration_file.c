@@ -2,6 +2,7 @@
  * states have equal bytes: names are sorted, numbers have one form. Bytes are not trusted. */
 #include <math.h>
 
+#include "base/given.h"
 #include "platform/env.h"
 #include "platform/platform.h"
 #include "tools/quantize/quantize.h"
@@ -85,6 +86,8 @@ static void put_observer(nori__text *t, const char *name, const nori__observer *
 
 nori_status nori_calibration_encode(nori_calibration *c, nori_tensor **bytes, nori_error *err)
 {
+    NORI__GIVEN(err, c);
+    NORI__GIVEN(err, bytes);
     nori__text t;
     nori__text_init(&t, c->allocator);
     nori__calibration_sort(c);
@@ -112,6 +115,8 @@ nori_status nori_calibration_encode(nori_calibration *c, nori_tensor **bytes, no
 
 nori_status nori_calibration_write(nori_calibration *c, const char *path, nori_error *err)
 {
+    NORI__GIVEN(err, c);
+    NORI__GIVEN(err, path);
     nori_tensor *bytes = NULL;
     NORI__TRY(nori_calibration_encode(c, &bytes, err));
     nori_status s = nori_file_write(path, bytes->data, bytes->bytes, err);
@@ -309,6 +314,8 @@ static nori_status get_all(reader *r, nori_calibration *c)
 nori_status nori_calibration_decode(nori_env *env, const void *data, size_t size,
                                     nori_calibration **calibration, nori_error *err)
 {
+    NORI__GIVEN_LIST(err, data, size);
+    NORI__GIVEN(err, calibration);
     reader r = {data, size, 0, err};
     *calibration = NULL;
     nori_calibration *c;
@@ -325,6 +332,8 @@ nori_status nori_calibration_decode(nori_env *env, const void *data, size_t size
 nori_status nori_calibration_read(nori_env *env, const char *path, nori_calibration **calibration,
                                   nori_error *err)
 {
+    NORI__GIVEN(err, path);
+    NORI__GIVEN(err, calibration);
     nori__map_file file;
     *calibration = NULL;
     NORI__TRY(nori__map_open(path, &file, err));

@@ -1,6 +1,7 @@
 /* quantize.c: from a float model and samples to a model on integers. */
 #include <math.h>
 
+#include "base/given.h"
 #include "ops/resolve.h"
 #include "run/run.h"
 #include "tools/quantize/search.h"
@@ -210,6 +211,8 @@ static nori_status quantize(nori__quantizer *q, nori_model **result)
 nori_status nori_quantize(const nori_model *model, const nori_quantize_options *options,
                           nori_model **quantized, nori_quantize_report **report, nori_error *err)
 {
+    NORI__GIVEN(err, model);
+    NORI__GIVEN(err, quantized);
     nori_quantize_options o;
     nori_error own = {0};
     err = err ? err : &own;

@@ -1,6 +1,7 @@
 /* estimate.c: what a run of a session would take: its plan is laid out for the given shapes, as a
  * run does it first, and the cost of each step is read off. Nothing is computed but what follows
  * from shapes alone. */
+#include "base/given.h"
 #include "nori/tools.h"
 #include "run/run.h"
 #include "plan/cost.h"
@@ -224,6 +225,9 @@ static nori_status main_inputs(const nori_session *s, const nori_tensor *const *
 nori_status nori_session_costs(const nori_session *session, const nori_tensor *const *inputs,
                                size_t input_count, nori_costs **costs, nori_error *err)
 {
+    NORI__GIVEN(err, session);
+    NORI__GIVEN_LIST(err, inputs, input_count);
+    NORI__GIVEN(err, costs);
     *costs = NULL;
     nori_costs *c = nori__alloc_zero(session->allocator, sizeof(*c));
     if (!c) {

@@ -2,6 +2,7 @@
  * while the server does not answer. */
 #include <math.h>
 
+#include "base/given.h"
 #include "tools/route/policy.h"
 
 #define RETRY_MOST 16 /* times retry_s */
@@ -87,6 +88,8 @@ static int best_of(const nori_policy *p)
 
 nori_status nori_policy_create(const nori_policy_options *options, nori_policy **policy, nori_error *err)
 {
+    NORI__GIVEN(err, options);
+    NORI__GIVEN(err, policy);
     nori_policy_options o;
     nori_policy_options_default(&o);
     memcpy(&o, options, options->size < sizeof(o) ? options->size : sizeof(o));

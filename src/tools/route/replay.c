@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/given.h"
 #include "base/base.h"
 #include "nori/route.h"
 
@@ -211,6 +212,9 @@ nori_status nori_replay(const nori_replay_options *options, nori_replay_who who,
                         const nori_replay_call *calls, size_t count, nori_place *chosen,
                         nori_replay_result *result, nori_error *err)
 {
+    NORI__GIVEN(err, options);
+    NORI__GIVEN_LIST(err, calls, count);
+    NORI__GIVEN(err, result);
     nori_replay_options o;
     nori_replay_result out = {.size = result->size}, oracle = {.size = 0};
     nori__arena arena;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "base/given.h"
 #include "tools/route/routes.h"
 
 void nori_route_options_default(nori_route_options *o)
@@ -47,6 +48,8 @@ static bool make_locks(nori_route *r)
 
 nori_status nori_route_create(const nori_route_options *options, nori_route **route, nori_error *err)
 {
+    NORI__GIVEN(err, options);
+    NORI__GIVEN(err, route);
     nori_route_options o;
     nori_route_options_default(&o);
     memcpy(&o, options, options->size < sizeof(o) ? options->size : sizeof(o));
@@ -243,6 +246,9 @@ nori_status nori_route_run(nori_route *r, const nori_tensor *const *inputs, size
                            nori_tensor **outputs, size_t n_out, nori_route_result *result,
                            nori_error *err)
 {
+    NORI__GIVEN(err, r);
+    NORI__GIVEN_LIST(err, inputs, n_in);
+    NORI__GIVEN_LIST(err, outputs, n_out);
     nori_route_result own = {.size = sizeof(own)};
     nori_error inner = {0};
     double start = nori__route_now(), wait, took;

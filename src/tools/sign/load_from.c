@@ -1,4 +1,5 @@
 /* load_from.c: models whose bytes a callback gives. */
+#include "base/given.h"
 #include "onnx/model_limits.h"
 #include "platform/env_limits.h"
 #include "run/run.h"
@@ -35,6 +36,8 @@ nori_status nori_model_load_from(nori_env *env, const nori_reader *reader,
                                  const nori_load_options *options, nori_model **model,
                                  nori_error *err)
 {
+    NORI__GIVEN(err, reader);
+    NORI__GIVEN(err, model);
     nori_reader r;
     nori_load_options o;
     nori__text bytes;

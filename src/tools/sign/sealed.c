@@ -7,6 +7,7 @@
  * It is opened in memory, in one piece: nothing of it is looked at before all of it was proven whole. */
 #include <stdio.h>
 
+#include "base/given.h"
 #include "run/run.h"
 #include "tools/sign/secrets.h"
 
@@ -132,6 +133,8 @@ nori_status nori_model_load_sealed(nori_env *env, const char *path, nori_key_fun
                                    const nori_load_options *options, nori_model **model,
                                    nori_error *err)
 {
+    NORI__GIVEN(err, path);
+    NORI__GIVEN(err, model);
     const nori__secrets *secrets;
     nori_load_options o;
     nori__map_file file;

@@ -2,6 +2,7 @@
  * compared as they are made (own and inherited errors together), then each of its nodes is run
  * alone on the want side's values, which leaves its own error; where the want side lacks its inputs,
  * with the nodes that make them (stretch.c). */
+#include "base/given.h"
 #include "nori/tools.h"
 #include "run/run.h"
 #include "tools/validate/stretch.h"
@@ -324,6 +325,10 @@ nori_status nori_validate_layers(const nori_model *got, const nori_model *want,
                                  const nori_agreement_options *agreement, nori_layers **layers,
                                  nori_error *err)
 {
+    NORI__GIVEN(err, got);
+    NORI__GIVEN(err, want);
+    NORI__GIVEN_LIST(err, inputs, input_count);
+    NORI__GIVEN(err, layers);
     const nori_allocator *a = got->source->allocator;
     *layers = NULL;
     nori_layers *l = nori__alloc_zero(a, sizeof(*l));

@@ -1,6 +1,7 @@
 /* validate_levels.c: optimization levels against level 0, and the rewrite that is to blame. */
 #include <stdio.h>
 
+#include "base/given.h"
 #include "nori/tools.h"
 #include "passes/passes.h"
 #include "run/run.h"
@@ -170,6 +171,9 @@ nori_status nori_validate_levels(const nori_model *model, const nori_session_opt
                                  const nori_agreement_options *agreement, nori_level_row rows[2],
                                  nori_error *err)
 {
+    NORI__GIVEN(err, model);
+    NORI__GIVEN_LIST(err, inputs, input_count);
+    NORI__GIVEN(err, rows);
     levels l = {.model = model, .inputs = inputs, .n_in = input_count, .agreement = agreement,
                 .a = model->source->allocator, .n_out = nori_model_output_count(model),
                 .err = err};

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "base/given.h"
 #include "tools/versus/versus.h"
 
 #define MOST_RUNS 1000
@@ -173,6 +174,9 @@ nori_status nori_versus_run(nori_versus *v, const nori_tensor *const *inputs, si
                             const nori_versus_options *options, nori_versus_report *report,
                             nori_error *err)
 {
+    NORI__GIVEN(err, v);
+    NORI__GIVEN_LIST(err, inputs, input_count);
+    NORI__GIVEN(err, report);
     nori_versus_options o;
     nori_versus_options_default(&o);
     if (options) {

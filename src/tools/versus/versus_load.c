@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/given.h"
 #include "tools/versus/versus.h"
 
 #define MOST_LOADS 5
@@ -158,6 +159,11 @@ nori_status nori_versus_open(nori_env *env, const char *path, const nori_load_op
                              const nori_session_options *const sides[2], nori_versus **versus,
                              nori_error *error)
 {
+    NORI__GIVEN(error, path);
+    NORI__GIVEN(error, sides);
+    NORI__GIVEN(error, sides[0]);
+    NORI__GIVEN(error, sides[1]);
+    NORI__GIVEN(error, versus);
     nori_error own = {0}, *err = error ? error : &own;
     const nori_allocator *a = nori__env_allocator(env);
     *versus = NULL;
