@@ -61,6 +61,13 @@ function(nori_use user name)
     endif()
 endfunction()
 
+# What goes over the network would need its numbers turned, which is not written.
+if(CMAKE_C_BYTE_ORDER STREQUAL "BIG_ENDIAN")
+    message(STATUS "a big-endian machine: there is no `nori serve`, and servers cannot be called")
+    set(NORI_WITH_CURL OFF)
+    set(NORI_WITH_MICROHTTPD OFF)
+endif()
+
 nori_optional(ZLIB ZLIB ZLIB::ZLIB zlib "gzipped tensor files (.pb.gz) cannot be read")
 nori_optional(PNG PNG PNG::PNG libpng "PNG pictures cannot be inputs of `nori run`, nor of ImageDecoder")
 nori_optional(JPEG JPEG JPEG::JPEG libjpeg "JPEG pictures cannot be inputs of `nori run`")

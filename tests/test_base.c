@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "base/base.h"
+#include "base/order.h"
 #include "test_alloc.h"
 
 /* ---- errors and names ---- */
@@ -305,6 +305,38 @@ static void maps(void **state)
     assert_int_equal(t.live, 0);
 }
 
+/* ---- byte order ---- */
+
+static void order(void **state)
+{
+    (void)state;
+    unsigned char bytes[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    nori__turn(bytes, 9, 4); /* what is left over is no unit */
+    assert_memory_equal(bytes, ((unsigned char[]){4, 3, 2, 1, 8, 7, 6, 5, 9}), 9);
+    nori__turn(bytes, 8, 8);
+    assert_memory_equal(bytes, ((unsigned char[]){5, 6, 7, 8, 1, 2, 3, 4, 9}), 9);
+    nori__turn(bytes, 9, 1);
+    assert_int_equal(bytes[0], 5);
+    static const size_t widths[][2] = {{NORI_FLOAT, 4}, {NORI_COMPLEX64, 4}, {NORI_COMPLEX128, 8},
+                                       {NORI_INT4, 1}, {NORI_BOOL, 1}, {NORI_BFLOAT16, 2}, {NORI_STRING, 1}};
+    for (size_t i = 0; i < NORI__COUNT(widths); i++) {
+        assert_int_equal(nori__order_width((nori_type)widths[i][0]), widths[i][1]);
+    }
+    /* Whatever this machine is: 258 in a file is 2, 1. */
+    nori__arena a;
+    nori__arena_init(&a, &nori__malloc);
+    const int16_t v[2] = {258, 3};
+    nori__str file = nori__file_bytes(&a, NORI_INT16, v, sizeof(v));
+    assert_int_equal(file.n, 4);
+    assert_memory_equal(file.p, "\2\1\3\0", 4);
+    int16_t back[2];
+    memcpy(back, file.p, 4);
+    nori__order(NORI_INT16, back, 4);
+    assert_memory_equal(back, v, sizeof(v));
+    assert_non_null(nori__file_bytes(&a, NORI_INT16, NULL, 0).p);
+    nori__arena_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +350,7 @@ int main(void)
         cmocka_unit_test(vectors),
         cmocka_unit_test(map_claims),
         cmocka_unit_test(maps),
+        cmocka_unit_test(order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

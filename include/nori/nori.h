@@ -164,7 +164,7 @@ NORI_API int nori_env_threads(const nori_env *env);
 
 /* ---- tensors ---------------------------------------------------------------------------- */
 
-/* One value: a tensor with type, shape and bytes (row-major, little-endian, possibly empty), or a
+/* One value: a tensor with type, shape and bytes (row-major, native byte order, possibly empty), or a
  * sequence, optional or map made of other values. Reference counted: retain and free may be
  * called from any thread; the bytes belong to whoever writes them, without locks. */
 typedef struct nori_tensor nori_tensor;

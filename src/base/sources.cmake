@@ -3,6 +3,7 @@ nori_sources(
     hash.c
     map.c
     memory.c
+    order.c
     status.c
     text.c
     vec.c

@@ -95,7 +95,7 @@ void nori__declare_to_pb(nori__packer *p, const nori__value *v, const nori__type
 void nori__tensor_to_pb(nori__packer *p, const nori_tensor *t, nori__str name,
                         nori__pb_tensor *pb);
 /* The message a tensor came from, whose content is still the tensor's. */
-void nori__tensor_again(const nori__packer *p, const nori__pb_tensor *from, const nori_tensor *t,
+void nori__tensor_again(nori__packer *p, const nori__pb_tensor *from, const nori_tensor *t,
                         nori__pb_tensor *pb);
 void nori__attr_to_pb(nori__packer *p, const nori__attr *a, nori__pb_attr *pb);
 void nori__node_to_pb(nori__packer *p, const nori__node *n, nori__pb_node *pb);

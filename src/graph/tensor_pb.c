@@ -2,6 +2,7 @@
  * are pointed at, the rest is copied. Type, shape and number of elements are checked here. */
 #include <stdio.h>
 
+#include "base/order.h"
 #include "graph/internal.h"
 
 static nori_status bad(nori_error *err, nori_status status, const nori__pb_tensor *pb,
@@ -43,19 +44,21 @@ static bool clean_bools(nori__str bytes)
     return true;
 }
 
-/* Points at bytes where alignment allows, else copies them. */
+/* Points at bytes where alignment and byte order allow, else copies them. */
 static nori_status from_bytes(const nori_allocator *a, const nori__pb_tensor *pb, nori__str bytes,
                               nori_tensor **tensor, nori_error *err)
 {
     nori_type type = (nori_type)pb->data_type;
     int rank = (int)pb->dims.count;
     bool clean = type != NORI_BOOL || clean_bools(bytes);
-    if (clean && aligned_for(bytes.p, type)) {
+    bool turned = NORI__BIG_ENDIAN && nori__order_width(type) > 1;
+    if (clean && !turned && aligned_for(bytes.p, type)) {
         return nori__tensor_view(a, type, rank, pb->dims.items, bytes.p, tensor, err);
     }
     NORI__TRY(nori__tensor_new_near(a, type, rank, pb->dims.items, tensor, err));
     if (bytes.n > 0) {
         memcpy((*tensor)->data, bytes.p, bytes.n);
+        nori__order(type, (*tensor)->data, bytes.n);
     }
     for (size_t i = 0; !clean && i < bytes.n; i++) {
         uint8_t *b = (uint8_t *)(*tensor)->data + i;

@@ -1,4 +1,5 @@
 /* text_read_value.c: types, tensors and attributes from text. */
+#include "base/order.h"
 #include "base/half.h"
 #include "graph/text_read.h"
 
@@ -161,7 +162,8 @@ static void fill_tensor(nori__text_in *r, nori__str name, nori__pb_tensor *t, co
         return;
     }
     t->has_raw = true;
-    t->raw = (nori__str){found->data, found->bytes};
+    t->raw = nori__file_bytes(r->arena, (nori_type)found->type, found->data, found->bytes);
+    r->status = t->raw.p ? r->status : nori__no_memory(r->err);
 }
 
 static int64_t bits_of(nori__text_in *r, nori_type type, bool *ok)
@@ -184,7 +186,7 @@ static int64_t bits_of(nori__text_in *r, nori_type type, bool *ok)
     return nori__text_int(r, "an integer");
 }
 
-/* One entry of the braces, as bytes at out; size: of an entry. */
+/* One entry of the braces, as bytes of a file at out; size: of an entry. */
 static void read_entry(nori__text_in *r, nori_type type, char *out, size_t size)
 {
     const char *at = r->at;
@@ -210,7 +212,13 @@ static void read_entry(nori__text_in *r, nori_type type, char *out, size_t size)
             nori__text_fail(r, at, "%lld does not fit %s: %lld to %lld was expected", (long long)v,
                             nori_type_name(type), (long long)low, (long long)high);
         }
-        memcpy(out, &v, size);
+        for (size_t i = 0; i < size; i++) {
+            out[i] = (char)((uint64_t)v >> 8 * i);
+        }
+        return;
+    }
+    if (NORI__BIG_ENDIAN) {
+        nori__turn(out, size, size);
     }
 }
 

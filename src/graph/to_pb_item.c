@@ -1,4 +1,5 @@
 /* to_pb_item.c: types, values, tensors and attributes back to the file's messages. */
+#include "base/order.h"
 #include "graph/internal.h"
 
 void *nori__pack_room(nori__packer *p, size_t count, size_t size)
@@ -74,6 +75,13 @@ bool nori__declare(nori__arena *arena, const char *name, const nori__type *type,
 
 /* ---- tensors ---- */
 
+static void put_raw(nori__packer *p, const nori_tensor *t, nori__pb_tensor *pb)
+{
+    pb->has_raw = true;
+    pb->raw = nori__file_bytes(p->arena, (nori_type)t->type, t->data, t->bytes);
+    p->ok = p->ok && pb->raw.p;
+}
+
 void nori__tensor_to_pb(nori__packer *p, const nori_tensor *t, nori__str name, nori__pb_tensor *pb)
 {
     pb->name = name;
@@ -86,8 +94,7 @@ void nori__tensor_to_pb(nori__packer *p, const nori_tensor *t, nori__str name, n
     pb->dims.items = dims;
     pb->dims.count = t->rank;
     if (t->type != NORI_STRING) {
-        pb->has_raw = true;
-        pb->raw = (nori__str){t->data ? t->data : "", t->bytes};
+        put_raw(p, t, pb);
         return;
     }
     nori__str *strings = nori__pack_room(p, (size_t)t->count, sizeof(*strings));
@@ -101,7 +108,7 @@ void nori__tensor_to_pb(nori__packer *p, const nori_tensor *t, nori__str name, n
 
 /* The message a tensor came from, whose content is still the tensor's; data kept in another file
  * moves into the message, unless the caller sees to it. */
-void nori__tensor_again(const nori__packer *p, const nori__pb_tensor *from, const nori_tensor *t,
+void nori__tensor_again(nori__packer *p, const nori__pb_tensor *from, const nori_tensor *t,
                         nori__pb_tensor *pb)
 {
     *pb = *from;
@@ -109,8 +116,7 @@ void nori__tensor_again(const nori__packer *p, const nori__pb_tensor *from, cons
         pb->data_location = 0;
         pb->head.present = 0;
         pb->external.count = 0;
-        pb->has_raw = true;
-        pb->raw = (nori__str){t->data ? t->data : "", t->bytes};
+        put_raw(p, t, pb);
     }
 }
 

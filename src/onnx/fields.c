@@ -1,11 +1,6 @@
 /* fields.c: the messages of onnx.proto as tables (field numbers of ONNX 1.23). */
 #include "onnx/fields.h"
 
-/* Raw data and packed lists are pointed at as they stand in the file. */
-#if defined(__BYTE_ORDER__)
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "nori needs a little-endian machine");
-#endif
-
 #define FIELD(type, n, k, member, text) \
     {.number = n, .kind = k, .has = -1, .offset = offsetof(type, member), .name = text}
 #define PACKED(type, n, k, member, text) \

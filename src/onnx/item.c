@@ -87,6 +87,7 @@ static nori_status take_payload(nori__pb_reader *r, const nori__pb_frame *f, pb_
                                 nori__pb_item *it)
 {
     bool ok = false;
+    uint32_t four = 0;
     switch (it->wire) {
     case PB_WT_STRING:
         return take_bytes(r, f, stream, it);
@@ -94,10 +95,11 @@ static nori_status take_payload(nori__pb_reader *r, const nori__pb_frame *f, pb_
         ok = pb_decode_varint(stream, &it->v);
         break;
     case PB_WT_32BIT:
-        ok = pb_read(stream, (pb_byte_t *)&it->v, 4);
+        ok = pb_decode_fixed32(stream, &four);
+        it->v = four;
         break;
     case PB_WT_64BIT:
-        ok = pb_read(stream, (pb_byte_t *)&it->v, 8);
+        ok = pb_decode_fixed64(stream, &it->v);
         break;
     default: /* groups went with protobuf 1; ONNX never had one */
         return nori__pb_damaged(r, f, it, "expected a value, found %s", wire_name(it->wire));

@@ -4,6 +4,7 @@
  * lists are one allocation, once to fill them. The stack is explicit: nesting in the file costs no
  * C stack. A singular message given twice is refused, not merged: no exporter writes that, and two
  * readers that differ in it would see two models in one file. */
+#include "base/order.h"
 #include "onnx/reader.h"
 
 /* A message in the file may be two bytes, its struct is hundreds: without a bound a small file
@@ -54,7 +55,7 @@ static nori_status packed_items(nori__pb_reader *r, const nori__pb_frame *f,
 }
 
 /* Adds the items of one field to what its list will hold. A list whose floats all come in one
- * payload that is aligned is not copied but pointed at. */
+ * payload that is aligned is not copied but pointed at, where the machine's order is the file's. */
 static nori_status count_item(nori__pb_reader *r, const nori__pb_frame *f, const nori__pb_item *it)
 {
     nori__pb_any_list *list = (void *)(f->object + it->field->offset);
@@ -62,7 +63,7 @@ static nori_status count_item(nori__pb_reader *r, const nori__pb_frame *f, const
     list->items = NULL; /* more than one payload: copied */
     if (nori__pb_may_pack(it->field) && it->wire == PB_WT_STRING) {
         NORI__TRY(packed_items(r, f, it, &n));
-        if (list->count == 0 && n > 0 && nori__pb_is_fixed(it->field) &&
+        if (!NORI__BIG_ENDIAN && list->count == 0 && n > 0 && nori__pb_is_fixed(it->field) &&
             (uintptr_t)it->bytes.p % nori__pb_item_size(it->field) == 0) {
             list->items = (void *)(uintptr_t)it->bytes.p;
         }
@@ -131,7 +132,11 @@ static nori_status add_packed(nori__pb_reader *r, const nori__pb_frame *f, const
     if (nori__pb_is_fixed(it->field)) {
         size_t size = nori__pb_item_size(it->field);
         if (it->bytes.n > 0 && list->items != it->bytes.p) {
-            memcpy((char *)list->items + list->count * size, it->bytes.p, it->bytes.n);
+            char *to = (char *)list->items + list->count * size;
+            memcpy(to, it->bytes.p, it->bytes.n);
+            if (NORI__BIG_ENDIAN) {
+                nori__turn(to, it->bytes.n, size);
+            }
         }
         list->count += it->bytes.n / size;
         return NORI_OK;
@@ -215,6 +220,12 @@ static nori_status enter(nori__pb_reader *r, nori__pb_frame *f, const nori__pb_i
     return push(r, message, object, object, it->bytes);
 }
 
+static void put_float(void *to, uint64_t v)
+{
+    uint32_t bits = (uint32_t)v;
+    memcpy(to, &bits, sizeof(bits));
+}
+
 static nori_status store(nori__pb_reader *r, nori__pb_frame *f, const nori__pb_item *it)
 {
     char *member = f->object + it->field->offset;
@@ -232,7 +243,7 @@ static nori_status store(nori__pb_reader *r, nori__pb_frame *f, const nori__pb_i
         *(int32_t *)(void *)member = (int32_t)it->v;
         return NORI_OK;
     case F_FLOAT:
-        memcpy(member, &it->v, 4);
+        put_float(member, it->v);
         return NORI_OK;
     case F_STR:
         *(nori__str *)(void *)member = it->bytes;
@@ -250,7 +261,7 @@ static nori_status store(nori__pb_reader *r, nori__pb_frame *f, const nori__pb_i
             return add_packed(r, f, it, list);
         }
         if (it->field->kind == F_FLOATS) {
-            memcpy((float *)list->items + list->count++, &it->v, 4);
+            put_float((float *)list->items + list->count++, it->v);
         } else {
             add_number(list, it->field, it->v);
         }

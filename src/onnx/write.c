@@ -3,6 +3,7 @@
  * Two walks over the same fields: the first records the size of each message, in the order they
  * are met, the second writes and takes the sizes in that order: linear whatever the nesting. The
  * walk recurses, at most MAX_DEPTH deep: deeper is an error, however the messages came about. */
+#include "base/order.h"
 #include "onnx/fields.h"
 
 #include <pb_encode.h>
@@ -25,6 +26,21 @@ static void put(writer *w, const void *bytes, size_t size)
         w->status = NORI_ERROR_LIMIT;
     } else if (w->sink && size > 0 && !w->sink(w->user, bytes, size)) {
         w->status = NORI_ERROR_IO;
+    }
+}
+
+/* Floats of size bytes each. */
+static void put_fixed(writer *w, const void *items, size_t count, size_t size)
+{
+    if (!NORI__BIG_ENDIAN) {
+        put(w, items, count * size);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        char one[8];
+        memcpy(one, (const char *)items + i * size, size);
+        nori__turn(one, size, size);
+        put(w, one, size);
     }
 }
 
@@ -117,14 +133,14 @@ static void put_numbers(writer *w, const nori__pb_field *field, const nori__pb_a
         put_tag(w, field, PB_WT_STRING);
         put_varint(w, bytes);
         if (nori__pb_is_fixed(field)) {
-            put(w, list->items, bytes);
+            put_fixed(w, list->items, list->count, size);
             return;
         }
     }
     for (size_t i = 0; i < list->count; i++) {
         if (nori__pb_is_fixed(field)) {
             put_tag(w, field, size == 4 ? PB_WT_32BIT : PB_WT_64BIT);
-            put(w, (const char *)list->items + i * size, size);
+            put_fixed(w, (const char *)list->items + i * size, 1, size);
             continue;
         }
         if (!field->packed) {
@@ -175,7 +191,7 @@ static void put_scalar(writer *w, const nori__pb_field *field, const char *objec
         memcpy(&bits, member, sizeof(bits));
         if (bits != 0 || has) {
             put_tag(w, field, PB_WT_32BIT);
-            put(w, member, sizeof(bits));
+            put_fixed(w, member, 1, sizeof(bits));
         }
         return;
     }

@@ -25,11 +25,13 @@ static struct {
     char features[256];
 } cpu = {.once = PTHREAD_ONCE_INIT};
 
+#if defined(X86) || defined(__aarch64__)
 static void add_feature(const char *name)
 {
     size_t used = strlen(cpu.features);
     snprintf(cpu.features + used, sizeof(cpu.features) - used, "%s%s", used ? " " : "", name);
 }
+#endif
 
 #ifdef X86
 typedef struct regs {

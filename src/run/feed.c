@@ -1,6 +1,7 @@
 /* feed.c: what callers feed against what the graph declares. */
 #include <stdio.h>
 
+#include "base/order.h"
 #include "run/run.h"
 
 static void shape_text(char *out, size_t size, int rank, const int64_t *dims,
@@ -40,6 +41,7 @@ static int64_t first_number(const nori__pb_graph *g, nori__str name)
     bool list = t && t->data_type == NORI_INT64 && t->dims.count == 1 && t->dims.items[0] > 1;
     if (list && t->raw.n >= sizeof(first)) {
         memcpy(&first, t->raw.p, sizeof(first));
+        nori__order(NORI_INT64, &first, sizeof(first));
     } else if (list && t->ints.count > 0) {
         first = t->ints.items[0];
     }

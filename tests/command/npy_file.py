@@ -3,7 +3,8 @@ import io
 import struct
 import zipfile
 
-CODES = {"<f4": "f", "<f8": "d", "<i8": "q", "<i4": "i", "|u1": "B", "|i1": "b", "|b1": "?"}
+CODES = {"<f4": "f", "<f8": "d", "<i8": "q", "<i4": "i", "|u1": "B", "|i1": "b", "|b1": "?",
+         ">f4": "f", ">i8": "q"}
 
 
 def npy(descr, shape, values, fortran=False):
@@ -11,7 +12,7 @@ def npy(descr, shape, values, fortran=False):
         descr, fortran, "".join("%d, " % d for d in shape))
     head = head.encode() + b" " * ((-11 - len(head)) % 64) + b"\n"
     return (b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head
-            + struct.pack("<%d%s" % (len(values), CODES[descr]), *values))
+            + struct.pack("%s%d%s" % (">" if descr[0] == ">" else "<", len(values), CODES[descr]), *values))
 
 
 def read_npy(data):
@@ -23,7 +24,8 @@ def read_npy(data):
     size = struct.calcsize(CODES[head["descr"]])
     body = data[10 + n:]
     return head["descr"], head["shape"], list(
-        struct.unpack("<%d%s" % (len(body) // size, CODES[head["descr"]]), body))
+        struct.unpack("%s%d%s" % (">" if head["descr"][0] == ">" else "<", len(body) // size,
+                                  CODES[head["descr"]]), body))
 
 
 def npz(arrays, compress=False):

@@ -51,6 +51,14 @@ class Run(case.Case):
         row = self.file("m.onnx", m.one_node("Identity", [2, 2], [2, 2]))
         self.assertEqual(self.results(row, column), {"y": [1, 3, 2, 4]})
 
+    def test_npy_of_the_other_byte_order(self):
+        big = self.file("big.npy", n.npy(">f4", [3], [1, 2, 3]))
+        self.assertEqual(self.results(self.two, big, self.file("b.npy", self.b)),
+                         {"y": [-9, -18, -27], "z": [11, 22, 33]})
+        column = self.file("f.npy", n.npy(">f4", [2, 2], [1, 2, 3, 4], fortran=True))
+        row = self.file("m.onnx", m.one_node("Identity", [2, 2], [2, 2]))
+        self.assertEqual(self.results(row, column), {"y": [1, 3, 2, 4]})
+
     def test_npy_strings(self):
         path = self.file("s.onnx", m.one_node("Identity", [2], [2], elem=m.STRING))
         def stored(words, width):

@@ -1,5 +1,6 @@
 /* group_write.c: values as TensorProto, SequenceProto, OptionalProto and MapProto. Recurses as deep
  * as the values nest, which making them limits. */
+#include "base/order.h"
 #include "tools/files/group_file.h"
 
 #include "onnx/onnx.h"
@@ -18,8 +19,8 @@ static nori_status fill_tensor(writer *w, const nori_tensor *t, nori__pb_tensor 
     pb->dims.count = t->rank;
     if (t->type != NORI_STRING) {
         pb->has_raw = true;
-        pb->raw = (nori__str){t->data, t->bytes};
-        return NORI_OK;
+        pb->raw = nori__file_bytes(&w->arena, (nori_type)t->type, t->data, t->bytes);
+        return pb->raw.p ? NORI_OK : nori__no_memory(w->err);
     }
     pb->strings.count = (size_t)t->count;
     pb->strings.items = nori__arena_array(&w->arena, pb->strings.count + 1, sizeof(nori__str));
@@ -75,7 +76,11 @@ static nori_status fill_map(writer *w, const nori_tensor *t, nori__pb_group *pb)
             items[i].strings.count = 1;
         } else {
             items[i].has_raw = true;
-            items[i].raw = (nori__str){(const char *)values->data + i * (bits / 8), bits / 8};
+            items[i].raw = nori__file_bytes(&w->arena, (nori_type)values->type,
+                                            (const char *)values->data + i * (bits / 8), bits / 8);
+            if (!items[i].raw.p) {
+                return nori__no_memory(w->err);
+            }
         }
     }
     pb->values->elem = ITEM_TENSOR;

@@ -2,6 +2,8 @@
  * format are looked at, by a small scanner, and everything is checked against the bytes present. */
 #include "tools/files/npy.h"
 
+#include "base/order.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -57,8 +59,8 @@ static bool read_width(const char *at, size_t *width)
     return *at == '\'';
 }
 
-/* width: characters of a string, else 0. */
-static nori_status read_descr(const char *at, nori_type *type, size_t *width, nori_error *err)
+/* width: characters of a string, else 0. turned: the file's byte order is not the machine's. */
+static nori_status read_descr(const char *at, nori_type *type, size_t *width, bool *turned, nori_error *err)
 {
     *width = 0;
     if (!at || *at != '\'') {
@@ -66,10 +68,7 @@ static nori_status read_descr(const char *at, nori_type *type, size_t *width, no
                           "the .npy file holds a structured type; plain numbers were expected");
     }
     at++;
-    if (*at == '>' && at[1] && at[2] != '1') {
-        return nori__fail(err, NORI_ERROR_UNSUPPORTED,
-                          "the .npy file is big-endian; save it with .astype('<...')");
-    }
+    *turned = *at == (NORI__BIG_ENDIAN ? '<' : '>');
     at += *at == '<' || *at == '>' || *at == '|' || *at == '=';
     for (size_t i = 0; i < NORI__COUNT(kinds); i++) {
         size_t n = strlen(kinds[i].descr);
@@ -152,7 +151,7 @@ static size_t put_utf8(uint32_t c, char *out)
 
 /* Row-major strings of width characters. */
 static nori_status read_strings(const nori_allocator *a, nori_tensor *t, const uint8_t *data,
-                                size_t width, nori_error *err)
+                                size_t width, bool turned, nori_error *err)
 {
     char *text = nori__alloc(a, width * 4);
     nori_status s = text ? NORI_OK : nori__no_memory(err);
@@ -164,6 +163,9 @@ static nori_status read_strings(const nori_allocator *a, nori_tensor *t, const u
         for (size_t k = 0; k < end; k++) {
             uint32_t c;
             memcpy(&c, data + k * 4, 4);
+            if (turned) {
+                nori__turn(&c, 4, 4);
+            }
             n += put_utf8(c, text + n);
         }
         s = nori__tensor_set_string(t, i, text, n, err);
@@ -203,7 +205,8 @@ typedef struct head {
     int rank;
     int64_t dims[NORI_MAX_RANK];
     size_t width; /* characters of a string */
-    bool turned;  /* column-major, where that makes a difference */
+    bool fortran; /* column-major, where that makes a difference */
+    bool turned;  /* byte order other than the machine's */
     const uint8_t *data;
     size_t size;
 } head;
@@ -224,11 +227,18 @@ static nori_status read_head(const uint8_t *data, size_t size, head *h, nori_err
     memcpy(header, data + start, length);
     header[length] = 0;
     *h = (head){.data = data + start + length, .size = size - start - length};
-    NORI__TRY(read_descr(find_key(header, "descr"), &h->type, &h->width, err));
+    NORI__TRY(read_descr(find_key(header, "descr"), &h->type, &h->width, &h->turned, err));
     NORI__TRY(read_shape(find_key(header, "shape"), &h->rank, h->dims, err));
     const char *order = find_key(header, "fortran_order");
-    h->turned = order && strncmp(order, "True", 4) == 0 && h->rank > 1;
+    h->fortran = order && strncmp(order, "True", 4) == 0 && h->rank > 1;
     return check_size(h->type, h->width, h->rank, h->dims, h->size, err);
+}
+
+static void turn_elements(const head *h, nori_tensor *t)
+{
+    if (t && h->turned && h->type != NORI_STRING) {
+        nori__turn(t->data, t->bytes, nori__order_width(h->type));
+    }
 }
 
 nori_status nori__npy_read(const nori_allocator *a, const uint8_t *data, size_t size,
@@ -238,15 +248,16 @@ nori_status nori__npy_read(const nori_allocator *a, const uint8_t *data, size_t 
     NORI__TRY(read_head(data, size, &h, err));
     NORI__TRY(nori__tensor_new(a, h.type, h.rank, h.dims, tensor, err));
     nori_status s = NORI_OK;
-    if (h.type == NORI_STRING && h.turned) {
+    if (h.type == NORI_STRING && h.fortran) {
         s = nori__fail(err, NORI_ERROR_UNSUPPORTED, "the .npy file has strings in Fortran order");
     } else if (h.type == NORI_STRING) {
-        s = read_strings(a, *tensor, h.data, h.width, err);
-    } else if (h.turned) {
+        s = read_strings(a, *tensor, h.data, h.width, h.turned, err);
+    } else if (h.fortran) {
         from_fortran(*tensor, h.data);
     } else if (h.size > 0) {
         memcpy((*tensor)->data, h.data, h.size);
     }
+    turn_elements(&h, s == NORI_OK ? *tensor : NULL);
     if (s != NORI_OK) {
         nori_tensor_free(*tensor);
         *tensor = NULL;
@@ -259,7 +270,7 @@ nori_status nori__npy_rows(const nori_allocator *a, const uint8_t *data, size_t 
 {
     head h;
     NORI__TRY(read_head(data, size, &h, err));
-    if (h.type == NORI_STRING || h.turned || h.rank == 0) {
+    if (h.type == NORI_STRING || h.fortran || h.rank == 0) {
         return nori__fail(err, NORI_ERROR_UNSUPPORTED,
                           "the .npy file cannot be read by rows: a row-major array of numbers was "
                           "expected");
@@ -276,6 +287,7 @@ nori_status nori__npy_rows(const nori_allocator *a, const uint8_t *data, size_t 
     if ((*tensor)->bytes > 0) {
         memcpy((*tensor)->data, h.data + row * (size_t)first, (*tensor)->bytes);
     }
+    turn_elements(&h, *tensor);
     return NORI_OK;
 }
 
@@ -293,7 +305,7 @@ nori_status nori__npy_write(const nori_tensor *t, nori__text *out, nori_error *e
     }
     char header[1024];
     int n = snprintf(header, sizeof(header), "{'descr': '%s%s', 'fortran_order': False, 'shape': (",
-                     nori_type_bits(t->type) == 8 ? "|" : "<", descr);
+                     nori_type_bits(t->type) == 8 ? "|" : NORI__BIG_ENDIAN ? ">" : "<", descr);
     for (int d = 0; d < t->rank; d++) {
         n += snprintf(header + n, sizeof(header) - (size_t)n, "%lld,%s", (long long)t->dims[d],
                       d + 1 < t->rank ? " " : "");

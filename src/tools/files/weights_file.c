@@ -1,4 +1,6 @@
 /* weights_file.c: named tensors of a .safetensors, .npz or .onnx file behind one face. */
+#include "base/given.h"
+#include "base/order.h"
 #include "nori/provider.h"
 #include "nori/tools.h"
 #include "nori/weights.h"
@@ -153,6 +155,8 @@ int nori_weights_has(const nori_weights *w, const char *name)
 nori_status nori_weights_tensor(const nori_weights *w, const char *name, nori_tensor **tensor,
                                 nori_error *err)
 {
+    NORI__GIVEN(err, w);
+    NORI__GIVEN(err, tensor);
     const entry *e = name ? nori__map_get(&w->names, name) : NULL;
     *tensor = NULL;
     if (!e) {
@@ -169,6 +173,7 @@ nori_status nori_weights_tensor(const nori_weights *w, const char *name, nori_te
                                err));
     if (e->stored->bytes) {
         memcpy((*tensor)->data, e->stored->data, e->stored->bytes);
+        nori__order(e->stored->type, (*tensor)->data, e->stored->bytes);
     }
     uint8_t *flags = (*tensor)->data;
     for (int64_t i = 0; e->stored->type == NORI_BOOL && i < (*tensor)->count; i++) {

@@ -1,5 +1,6 @@
 /* trace_compute.c: one recorded operation, computed at once: as a model of one node, run by a session, so
  * that it means what it will mean in the graph. */
+#include "base/order.h"
 #include "ops/schema.h"
 #include "run/run.h"
 #include "tools/trace/tracer.h"
@@ -78,11 +79,11 @@ static bool put_initializer(small_model *m, nori__str name, const nori_tensor *t
         return false;
     }
     memcpy(dims, t->dims, t->rank * sizeof(*dims));
-    *pb = (nori__pb_tensor){.name = name, .data_type = t->type, .has_raw = true,
-                            .raw = {t->data ? t->data : "", t->bytes}};
+    *pb = (nori__pb_tensor){.name = name, .data_type = t->type, .has_raw = true};
+    pb->raw = nori__file_bytes(&m->arena, (nori_type)t->type, t->data, t->bytes);
     pb->dims.items = dims;
     pb->dims.count = t->rank;
-    return true;
+    return pb->raw.p != NULL;
 }
 
 static bool put_inputs(small_model *m, const nori__recorded *op)

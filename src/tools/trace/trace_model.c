@@ -1,5 +1,6 @@
 /* trace_model.c: what was recorded as a model: operations that lead to outputs, constants they read, then
  * shapes of outputs by inference, then the operator set. */
+#include "base/order.h"
 #include "ops/resolve.h"
 #include "ops/schema.h"
 #include "run/run.h"
@@ -80,8 +81,8 @@ static nori_status put_constant(making *m, const nori_traced *v)
     pb->dims.count = t->rank;
     if (t->type != NORI_STRING) {
         pb->has_raw = true;
-        pb->raw = (nori__str){t->data ? t->data : "", t->bytes};
-        return NORI_OK;
+        pb->raw = nori__file_bytes(m->arena, (nori_type)t->type, t->data, t->bytes);
+        return pb->raw.p ? NORI_OK : nori__no_memory(m->t->err);
     }
     pb->strings.items = nori__arena_array(m->arena, (size_t)t->count + 1, sizeof(nori__str));
     pb->strings.count = (size_t)t->count;

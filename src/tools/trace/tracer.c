@@ -1,6 +1,7 @@
 /* tracer.c: what the traced function calls: constants, operations, looking at values. */
 #include <stdio.h>
 
+#include "base/order.h"
 #include "ops/op.h"
 #include "ops/schema.h"
 #include "platform/env.h"
@@ -373,8 +374,9 @@ static bool copy_attr(nori_tracer *t, nori__recorded *r, const nori_attr *a, nor
         ok = kept && dims && pb->t && x->kind == NORI_KIND_TENSOR && x->type != NORI_STRING;
         if (ok) {
             memcpy(dims, x->dims, x->rank * sizeof(*dims));
-            *pb->t = (nori__pb_tensor){.data_type = x->type, .has_raw = true,
-                                       .raw = {x->data ? x->data : "", x->bytes}};
+            *pb->t = (nori__pb_tensor){.data_type = x->type, .has_raw = true};
+            pb->t->raw = nori__file_bytes(arena, (nori_type)x->type, x->data, x->bytes);
+            ok = pb->t->raw.p != NULL;
             pb->t->dims.items = dims;
             pb->t->dims.count = x->rank;
         }
