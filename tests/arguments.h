@@ -10,10 +10,10 @@
 
 /* Objects of each kind; those that only a callback is given stay NULL. */
 typedef struct objects {
-    void *env, *model, *session, *tensor, *weights, *cuts, *costs, *archive, *findings, *cancel, *opset_report,
-        *graph, *node, *value, *policy, *calibration, *split_report, *rebatch_report, *quantize_report,
-        *prune_report, *convert_report, *divide, *layers, *versus, *trace_report, *route, *tracer, *traced,
-        *call, *infer, *part;
+    void *env, *model, *session, *tensor, *weights, *cuts, *costs, *archive, *findings, *cancel,
+        *opset_report, *graph, *node, *value, *policy, *calibration, *split_report,
+        *rebatch_report, *quantize_report, *prune_report, *convert_report, *divide, *layers,
+        *versus, *trace_report, *route, *tracer, *traced, *call, *infer, *part;
     nori_error err;
     void *out;           /* where a result goes */
     const char *texts[8];

@@ -44,8 +44,8 @@ static int setup(void **state)
     MAKE(nori_env_create(&env, (nori_env **)&given.env, NULL));
     given.model = setup_model(digits);
     MAKE(nori_session_create(given.model, NULL, (nori_session **)&given.session, NULL));
-    MAKE(nori_tensor_create(given.env, NORI_FLOAT, 4, (int64_t[]){1, 1, 28, 28}, (nori_tensor **)&given.tensor,
-                            NULL));
+    MAKE(nori_tensor_create(given.env, NORI_FLOAT, 4, (int64_t[]){1, 1, 28, 28},
+                            (nori_tensor **)&given.tensor, NULL));
     for (size_t i = 0; i < 8; i++) {
         given.texts[i] = "x";
         given.tensors[i] = given.tensor;
@@ -110,7 +110,8 @@ static void comes_back(void **state)
             print_error("%s, %s: %s\n", c->function, c->what, strsignal(WTERMSIG(status)));
         } else if (WEXITSTATUS(status) != FINE) {
             int code = WEXITSTATUS(status);
-            print_error("%s, %s: %s\n", c->function, c->what, code <= WITHOUT_TEXT ? why[code] : "ended badly");
+            print_error("%s, %s: %s\n", c->function, c->what,
+                        code <= WITHOUT_TEXT ? why[code] : "ended badly");
         }
         faults += status != 0;
     }

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "base/order.h"
+#include "base/byte_order.h"
 #include "test_alloc.h"
 
 /* ---- errors and names ---- */

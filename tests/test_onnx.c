@@ -590,14 +590,14 @@ static void packed_and_unpacked(void **state)
     wire_int(&t, 1, 5);
     wire_int(&t, 2, NORI_INT8);
     wire_f32(&t, 4, 1);
-    wire_bytes(&t, 4, (const float[]){2, 3}, 8);
+    wire_list(&t, 4, NORI_FLOAT, (const float[]){2, 3}, 8);
     wire_f32(&t, 4, 4);
     wire_int(&t, 5, -2);
     wire_varint(&packed, UINT64_C(0xffffffff)); /* -1 in five bytes, as some writers have it */
     wire_varint(&packed, 7);
     wire_sub(&t, 5, &packed);
     wire_f64(&t, 10, 0.5);
-    wire_bytes(&t, 10, (const double[]){0.25}, 8);
+    wire_list(&t, 10, NORI_DOUBLE, (const double[]){0.25}, 8);
     wire_int(&t, 11, -1);
     nori__arena arena;
     nori__arena_init(&arena, &nori__malloc);
@@ -633,7 +633,8 @@ static void aligned_floats_are_not_copied(void **state)
                          NORI_OK);
         assert_int_equal(pb->floats.count, 2);
         assert_true(pb->floats.items[0] == 1 && pb->floats.items[1] == 2);
-        assert_int_equal((const uint8_t *)pb->floats.items == buffer + shift + 2, shift == 2);
+        assert_int_equal((const uint8_t *)pb->floats.items == buffer + shift + 2,
+                         shift == 2 && !NORI__BIG_ENDIAN);
         nori__arena_free(&arena);
     }
     free(buffer);

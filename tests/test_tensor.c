@@ -9,6 +9,7 @@
 #include <math.h>
 #include <pthread.h>
 
+#include "base/byte_order.h"
 #include "graph/tensor.h"
 #include "test_alloc.h"
 
@@ -422,7 +423,7 @@ static void raw_bytes_are_pointed_at_when_aligned(void **state)
         shaped(&p, NORI_DOUBLE, 1, DIMS(2))->pb.has_raw = true;
         p.pb.raw = (nori__str){buffer + shift, 16};
         nori_tensor *t = made(&p);
-        assert_int_equal(nori_tensor_data(t) == buffer + shift, shift == 0);
+        assert_int_equal(nori_tensor_data(t) == buffer + shift, shift == 0 && !NORI__BIG_ENDIAN);
         assert_int_equal((uintptr_t)nori_tensor_data(t) % 8, 0);
         nori_tensor_free(t);
     }

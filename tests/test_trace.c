@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/byte_order.h"
 #include "graph/tensor.h"
 #include "nori/trace.h"
 
@@ -531,9 +532,10 @@ static nori_status open_bytes(const char *header, const void *data, size_t size,
                               nori_error *err)
 {
     FILE *f = fopen(path_of_weights, "wb");
-    uint64_t n = strlen(header);
+    uint64_t n = strlen(header), stored = n;
     assert_non_null(f);
-    assert_int_equal(fwrite(&n, 1, 8, f), 8);
+    nori__order(NORI_UINT64, &stored, 8);
+    assert_int_equal(fwrite(&stored, 1, 8, f), 8);
     assert_int_equal(fwrite(header, 1, n, f), n);
     assert_int_equal(fwrite(data, 1, size, f), size);
     fclose(f);
@@ -544,7 +546,8 @@ static nori_status open_bytes(const char *header, const void *data, size_t size,
 static void safetensors_are_read(void **state)
 {
     (void)state;
-    static const float data[6] = {1, 2, 3, 4, 5, 6};
+    float data[6] = {1, 2, 3, 4, 5, 6};
+    nori__order(NORI_FLOAT, data, sizeof(data));
     static const char *const wrong[][2] = {
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", "need 12"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[16,28]}}", "lies at bytes"},

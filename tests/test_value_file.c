@@ -20,7 +20,7 @@ static void add_floats(nori__text *to, uint32_t number, size_t count, const floa
     nori__text t = wire_new();
     wire_int(&t, 1, (int64_t)count);
     wire_int(&t, 2, NORI_FLOAT);
-    wire_bytes(&t, 9, v, count * sizeof(float));
+    wire_list(&t, 9, NORI_FLOAT, v, count * sizeof(float));
     wire_sub(to, number, &t);
 }
 

@@ -3,7 +3,7 @@
 #ifndef NORI_TESTS_WIRE_H
 #define NORI_TESTS_WIRE_H
 
-#include "base/base.h"
+#include "base/byte_order.h"
 
 static inline void wire_varint(nori__text *t, uint64_t v)
 {
@@ -37,16 +37,34 @@ static inline void wire_str(nori__text *t, uint32_t number, const char *text)
     wire_bytes(t, number, text, strlen(text));
 }
 
+/* Numbers as files have them. */
+static inline void wire_numbers(nori__text *t, nori_type type, const void *v, size_t size)
+{
+    nori__arena arena;
+    nori__arena_init(&arena, &nori__malloc);
+    nori__str file = nori__file_bytes(&arena, type, v, size);
+    nori__text_add(t, file.p, file.n);
+    nori__arena_free(&arena);
+}
+
 static inline void wire_f32(nori__text *t, uint32_t number, float v)
 {
     wire_tag(t, number, 5);
-    nori__text_add(t, (const char *)&v, sizeof(v));
+    wire_numbers(t, NORI_FLOAT, &v, sizeof(v));
 }
 
 static inline void wire_f64(nori__text *t, uint32_t number, double v)
 {
     wire_tag(t, number, 1);
-    nori__text_add(t, (const char *)&v, sizeof(v));
+    wire_numbers(t, NORI_DOUBLE, &v, sizeof(v));
+}
+
+/* As wire_bytes, of numbers. */
+static inline void wire_list(nori__text *t, uint32_t number, nori_type type, const void *v, size_t size)
+{
+    wire_tag(t, number, 2);
+    wire_varint(t, size);
+    wire_numbers(t, type, v, size);
 }
 
 static inline nori__text wire_new(void)

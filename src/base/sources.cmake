@@ -1,9 +1,9 @@
 nori_sources(
+    byte_order.c
     half.c
     hash.c
     map.c
     memory.c
-    order.c
     status.c
     text.c
     vec.c

@@ -2,7 +2,7 @@
  * are pointed at, the rest is copied. Type, shape and number of elements are checked here. */
 #include <stdio.h>
 
-#include "base/order.h"
+#include "base/byte_order.h"
 #include "graph/internal.h"
 
 static nori_status bad(nori_error *err, nori_status status, const nori__pb_tensor *pb,

@@ -1,5 +1,5 @@
 /* text_read_value.c: types, tensors and attributes from text. */
-#include "base/order.h"
+#include "base/byte_order.h"
 #include "base/half.h"
 #include "graph/text_read.h"
 

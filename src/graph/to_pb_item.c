@@ -1,5 +1,5 @@
 /* to_pb_item.c: types, values, tensors and attributes back to the file's messages. */
-#include "base/order.h"
+#include "base/byte_order.h"
 #include "graph/internal.h"
 
 void *nori__pack_room(nori__packer *p, size_t count, size_t size)

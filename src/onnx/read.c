@@ -4,7 +4,7 @@
  * lists are one allocation, once to fill them. The stack is explicit: nesting in the file costs no
  * C stack. A singular message given twice is refused, not merged: no exporter writes that, and two
  * readers that differ in it would see two models in one file. */
-#include "base/order.h"
+#include "base/byte_order.h"
 #include "onnx/reader.h"
 
 /* A message in the file may be two bytes, its struct is hundreds: without a bound a small file

@@ -3,7 +3,7 @@
  * Two walks over the same fields: the first records the size of each message, in the order they
  * are met, the second writes and takes the sizes in that order: linear whatever the nesting. The
  * walk recurses, at most MAX_DEPTH deep: deeper is an error, however the messages came about. */
-#include "base/order.h"
+#include "base/byte_order.h"
 #include "onnx/fields.h"
 
 #include <pb_encode.h>

@@ -1,7 +1,7 @@
 /* feed.c: what callers feed against what the graph declares. */
 #include <stdio.h>
 
-#include "base/order.h"
+#include "base/byte_order.h"
 #include "run/run.h"
 
 static void shape_text(char *out, size_t size, int rank, const int64_t *dims,

@@ -1,6 +1,6 @@
 /* group_write.c: values as TensorProto, SequenceProto, OptionalProto and MapProto. Recurses as deep
  * as the values nest, which making them limits. */
-#include "base/order.h"
+#include "base/byte_order.h"
 #include "tools/files/group_file.h"
 
 #include "onnx/onnx.h"

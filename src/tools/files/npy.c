@@ -2,7 +2,7 @@
  * format are looked at, by a small scanner, and everything is checked against the bytes present. */
 #include "tools/files/npy.h"
 
-#include "base/order.h"
+#include "base/byte_order.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* weights_file.c: named tensors of a .safetensors, .npz or .onnx file behind one face. */
 #include "base/given.h"
-#include "base/order.h"
+#include "base/byte_order.h"
 #include "nori/provider.h"
 #include "nori/tools.h"
 #include "nori/weights.h"

@@ -1,6 +1,6 @@
 /* trace_compute.c: one recorded operation, computed at once: as a model of one node, run by a session, so
  * that it means what it will mean in the graph. */
-#include "base/order.h"
+#include "base/byte_order.h"
 #include "ops/schema.h"
 #include "run/run.h"
 #include "tools/trace/tracer.h"

@@ -1,6 +1,6 @@
 /* trace_model.c: what was recorded as a model: operations that lead to outputs, constants they read, then
  * shapes of outputs by inference, then the operator set. */
-#include "base/order.h"
+#include "base/byte_order.h"
 #include "ops/resolve.h"
 #include "ops/schema.h"
 #include "run/run.h"

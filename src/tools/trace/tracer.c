@@ -1,7 +1,7 @@
 /* tracer.c: what the traced function calls: constants, operations, looking at values. */
 #include <stdio.h>
 
-#include "base/order.h"
+#include "base/byte_order.h"
 #include "ops/op.h"
 #include "ops/schema.h"
 #include "platform/env.h"

@@ -1,7 +1,7 @@
-/* order.h: numbers in files are little-endian, in memory as the machine has them. Where the two are the
+/* byte_order.h: numbers in files are little-endian, in memory as the machine has them. Where the two are the
  * same nothing is copied or turned. */
-#ifndef NORI_BASE_ORDER_H
-#define NORI_BASE_ORDER_H
+#ifndef NORI_BASE_BYTE_ORDER_H
+#define NORI_BASE_BYTE_ORDER_H
 
 #include "base/base.h"
 

@@ -1,5 +1,5 @@
-/* order.c: see order.h. */
-#include "base/order.h"
+/* byte_order.c: see byte_order.h. */
+#include "base/byte_order.h"
 
 size_t nori__order_width(nori_type type)
 {
