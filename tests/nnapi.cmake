@@ -36,7 +36,7 @@ foreach(name nnapi nnapi_bytes)
     )
 endforeach()
 if(Python3_FOUND)
-    add_test(NAME models_nnapi COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/run_nnapi.py
+    add_test(NAME models_nnapi COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/run_nnapi.py
         --nori $<TARGET_FILE:nori> --models ${NORI_SHARED_DIR}/models
         --double $<TARGET_FILE:nnapi_double> --large skip --threads 1,2)
     set_tests_properties(models_nnapi PROPERTIES LABELS "full;models" TIMEOUT 900 SKIP_RETURN_CODE 77)

@@ -502,7 +502,7 @@ static void what_is_wrong_is_said(void **state)
         {NORI_UINT64, 1, {3}, 0, 0, 3, 0, NORI_ERROR_MODEL, "uint64_data has 0 entries"},
         {NORI_INT4, 1, {5}, 0, 0, 5, 0, NORI_ERROR_MODEL, "int32_data has 5 entries"},
         {NORI_STRING, 1, {1}, 4, 0, 0, 0, NORI_ERROR_MODEL, "string_data has 0 entries"},
-        {NORI_FLOAT, 2, {1 << 20, 1 << 20}, 0, 0, 0, 0, NORI_ERROR_MODEL, "float_data has 0"},
+        {NORI_FLOAT, 2, {1 << 14, 1 << 14}, 0, 0, 0, 0, NORI_ERROR_MODEL, "float_data has 0"},
     };
     static float floats[8];
     static int64_t ints[8];

@@ -87,13 +87,13 @@ static int bitmap_header(const nori__picture *p, bitmap *b)
         }
     }
     b->palette = p->bytes + after;
-    b->stride = (((size_t)b->width * b->bits + 31) / 32) * 4;
+    uint64_t stride = (((uint64_t)b->width * b->bits + 31) / 32) * 4; /* more than a small machine's size_t */
     b->pixels = p->bytes + start;
     uint64_t entries = b->bits <= 8 ? (uint64_t)b->colours * b->entry : 0;
-    if (after + entries > p->size || start > p->size ||
-        (p->size - start) / b->stride < b->height) {
+    if (after + entries > p->size || start > p->size || (p->size - start) / stride < b->height) {
         return bad(p, "its data are cut off");
     }
+    b->stride = (size_t)stride;
     return 1;
 }
 
@@ -233,8 +233,8 @@ int nori__picture_pnm(const nori__picture *p)
         return bad(p, "its header is damaged");
     }
     if (kind >= '4') {
-        size_t row = kind == '4' ? ((size_t)width + 7) / 8
-                                 : (size_t)width * (most > 255 ? 2 : 1) * (kind == '6' ? 3 : 1);
+        uint64_t row = kind == '4' ? ((uint64_t)width + 7) / 8
+                                   : (uint64_t)width * (most > 255 ? 2 : 1) * (kind == '6' ? 3 : 1);
         r.at++; /* one blank ends the header */
         if (r.at >= r.end || (size_t)(r.end - r.at) / row < height) {
             return bad(p, "its data are cut off");
