@@ -95,7 +95,7 @@ static void check(make *m, const char *options, size_t parts, size_t nodes, int6
 /* A chain with an operator that is not taken at every third place. */
 static void chain(make *m, size_t nodes, const char *third, const char *shape)
 {
-    char in[16] = "x", out[16], name[16];
+    char in[24] = "x", out[24], name[24];
     make_begin(m, 17);
     make_input(m, &m->graph, "x", NORI_FLOAT, shape);
     for (size_t i = 0; i < nodes; i++) {

@@ -378,7 +378,7 @@ static void random_graphs(void **state)
         FLOATS(&m, "c2", 2, 2);
         make_ints(&m, &m.graph, "same", 2, (int64_t[]){2, 2});
         const char *names[] = {"x", "c0", "c1", "c2"};
-        char made[16][8];
+        char made[16][16];
         uint32_t n_made = 0, count = 3 + any(12);
         for (uint32_t i = 0; i < count; i++) {
             char in[32];

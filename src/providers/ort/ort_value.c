@@ -197,7 +197,7 @@ static nori_status group_out(const ort_self *self, ort_value *value, nori_kind k
 {
     const ort_api *api = &self->library.api;
     ort_allocator *allocator = NULL;
-    size_t bytes;
+    size_t bytes = 0;
     CHECK(GetAllocatorWithDefaultOptions(&allocator));
     nori_tensor **items = nori__mul_size(count + 1, sizeof(*items), &bytes)
                               ? nori__alloc_zero(&nori__malloc, bytes)
