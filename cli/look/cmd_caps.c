@@ -122,8 +122,9 @@ static const char *operator_at(const void *user, size_t i)
 static int none_found(const listing *l)
 {
     const char *near = cli_near(l->op, strlen(l->op), operator_at, NULL);
-    for (size_t i = 0; operator_at(NULL, i); i++) {
-        if (strcmp(operator_at(NULL, i), l->op) == 0) {
+    const char *known;
+    for (size_t i = 0; (known = operator_at(NULL, i)) != NULL; i++) {
+        if (strcmp(known, l->op) == 0) {
             return EXIT_NO; /* it is there, but not of that kind */
         }
     }

@@ -154,7 +154,9 @@ static void read_costs(inspect *in)
             row->macs += cost.macs;
         }
     }
-    qsort(in->rows, in->n_rows, in->n_rows ? sizeof(*in->rows) : 1, by_output);
+    if (in->n_rows > 0) {
+        qsort(in->rows, in->n_rows, sizeof(*in->rows), by_output);
+    }
 }
 
 /* False (and why is filled): this build cannot compile the model. Usage errors are the caller's. */

@@ -21,15 +21,13 @@ static const cli_option options[] = {
 
 static int add_label(run_job *j, const char *line)
 {
-    size_t size = strlen(line) + 1;
-    char **more = realloc(j->labels, (j->n_labels + 1) * sizeof(*more));
-    char *copy = malloc(size);
-    j->labels = more ? more : j->labels;
-    if (!more || !copy) {
+    char *copy = strdup(line);
+    char **more = copy ? realloc(j->labels, (j->n_labels + 1) * sizeof(*more)) : NULL;
+    if (!more) {
         free(copy);
         return cli_fail_text(j->args, NORI_ERROR_MEMORY, "out of memory");
     }
-    memcpy(copy, line, size);
+    j->labels = more;
     j->labels[j->n_labels++] = copy;
     return EXIT_YES;
 }

@@ -117,7 +117,7 @@ static nori_status multi_head(nori__infer *c, uint32_t past, bool shared)
 {
     nori_type elem = nori__in_elem(c, 0);
     int64_t heads;
-    heads_shape s;
+    heads_shape s = {0};
     for (uint32_t o = 0; o < c->node->output_count; o++) {
         nori__out_elem(c, o, elem);
     }

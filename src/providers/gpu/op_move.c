@@ -243,7 +243,7 @@ static void lower_expand(gpu_lower *l, const gpu_node *n)
 {
     const gpu_shape *x = nori__gpu_in_shape(l, n, 0), *y = nori__gpu_out_shape(l, n, 0);
     gpu_copy c = {.rank = y->rank};
-    int64_t by[NORI_MAX_RANK];
+    int64_t by[NORI_MAX_RANK] = {0};
     nori__gpu_strides(x, by);
     nori__gpu_strides(y, c.by_y);
     for (int d = 0; d < y->rank; d++) {
@@ -264,7 +264,7 @@ static void lower_tile(gpu_lower *l, const gpu_node *n)
 {
     const gpu_shape *x = nori__gpu_in_shape(l, n, 0), *y = nori__gpu_out_shape(l, n, 0);
     gpu_copy c = {.rank = 2 * x->rank};
-    int64_t by_x[NORI_MAX_RANK], by_y[NORI_MAX_RANK];
+    int64_t by_x[NORI_MAX_RANK] = {0}, by_y[NORI_MAX_RANK] = {0};
     nori__gpu_strides(x, by_x);
     nori__gpu_strides(y, by_y);
     for (int d = 0; d < x->rank; d++) {
