@@ -6,7 +6,7 @@ PREFIX = /usr/local
 TIME = 60
 ENGINE = libfuzzer
 
-.PHONY: all setup build run test test-all bench fuzz install package clean
+.PHONY: all setup build run test test-all analyze coverage bench fuzz install package clean
 all: build
 
 setup:
@@ -29,6 +29,22 @@ test-all:
 	@tools/setup.sh $$(grep -v '^#' tools/packages_all.txt)
 	@$(MAKE) --no-print-directory build
 	@ctest --test-dir $(BUILD) --output-on-failure
+
+# gcc -fanalyzer, clang-tidy and cppcheck; files that did not change are not looked at again.
+analyze:
+	@tools/setup.sh clang-tidy cppcheck
+	@tools/analyze.py $(if $(TOOLS),--tools $(TOOLS))
+
+# Lines of src/ that the tests of some labels reach, a row a folder: LABELS='fast|full' for more of them.
+LABELS = fast
+coverage:
+	@tools/setup.sh gcovr
+	@cmake --preset coverage >/dev/null
+	@ninja -C build/coverage --quiet
+	@find build/coverage -name '*.gcda' -delete
+	@ctest --test-dir build/coverage -L '$(LABELS)' -j$$(nproc) --quiet -O build/coverage/tests.log \
+	    || grep -E 'Failed|Timeout' build/coverage/tests.log
+	@tools/coverage.py build/coverage --files 10
 
 bench: build
 	@$(NORI) bench examples/digits/digits.onnx --runs 200 --profile
