@@ -1,6 +1,8 @@
 /* place_data.c: what a model's writer does with each tensor: its data in its message, or moved out. */
 #include "run/place_data.h"
 
+#include "base/byte_order.h"
+
 #define LARGE ((uint64_t)1 << 20) /* data from here on begins at a page, which can be mapped */
 
 void nori__placing_init(nori__placing *s, const nori_model *model, uint64_t threshold,
@@ -42,8 +44,8 @@ static nori_status bytes_of(nori__placing *s, const nori__pb_tensor *t, nori__pl
         nori_tensor_free(made);
         return nori__no_memory(err);
     }
-    p->bytes = (nori__str){made->data, made->bytes};
-    return NORI_OK;
+    p->bytes = nori__file_bytes(s->arena, (nori_type)made->type, made->data, made->bytes);
+    return p->bytes.p ? NORI_OK : nori__no_memory(err);
 }
 
 static nori_status move_out(nori__placing *s, nori__pb_tensor *t, bool of_file, nori_error *err)
