@@ -49,7 +49,7 @@ typedef struct cli_option {
     CLI_PROVIDER_OPTIONS, CLI_DIM_OPTION,                                                        \
     {"--threads", "N", "threads for one run (default: what the machine allows)"},                \
     {"--memory", "SIZE", "most a run may hold, as 64M; more is refused (kernels of nori's own)"},  \
-    {"--cache", "DIR", "keep what providers compile in this folder, for the next time"}
+    {"--cache", "DIR", "keep compiled parts and packed weights in this folder, for the next time"}
 
 struct cli_args;
 typedef struct cli_verb {

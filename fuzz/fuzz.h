@@ -22,6 +22,7 @@
 #define FUZZ_TARGETS(X)                                                                          \
     X(wire, "a model's messages: read, written, read again to the same bytes")                   \
     X(load, "a model file: loaded, checked, compiled with every pass, run, converted")                \
+    X(plan, "a compiled plan, its hash put right: loaded, compiled, run")                        \
     X(run, "choices a small valid graph is made by, run on reference and cpu")                   \
     X(agree, "the same with more nodes: one result for all threads, levels, providers, by text")  \
     X(text, "a model as text: read, written, read again")                                        \

@@ -117,6 +117,14 @@ def requests():
     yield load + b'{"parameters": {}}'
 
 
+def plans(nori, models, folder):
+    path = os.path.join(folder, "made.plan")
+    for model in models:
+        subprocess.run([nori, "compile", model, "--output", path, "--quiet"], check=True)
+        yield read(path)
+    os.remove(path)
+
+
 def profiles(nori, model, folder):
     path = os.path.join(folder, "made.json")
     subprocess.run([nori, "profile", model, "--runs", "3", "--output", path, "--quiet"],
@@ -201,6 +209,8 @@ def main():
     if os.path.exists(ranges):
         seeds.add("calibration", read(ranges))
         os.remove(ranges)
+    for data in plans(args.nori, [small], args.folder):
+        seeds.add("plan", data)
     os.remove(small)
     for made_for, content in ((b"engine 1", b"content"), (b"x", b""), (b"engine\nand more", bytes(100))):
         seeds.add("cache", cache(made_for, content))
@@ -213,7 +223,7 @@ def main():
     with open(os.path.join(args.folder, "fuzz.dict"), "w") as f:
         f.write(dictionary(args.nori))
     print(", ".join("%s %d" % row for row in sorted(seeds.counts.items())))
-    missing = {"wire", "load", "run", "agree", "text", "npy", "npz", "pb", "weights", "picture", "calibration", "cache",
+    missing = {"wire", "load", "plan", "run", "agree", "text", "npy", "npz", "pb", "weights", "picture", "calibration", "cache",
                "quantity", "request"} - set(seeds.counts)
     if missing:
         sys.exit("no seeds for " + ", ".join(sorted(missing)))

@@ -293,8 +293,8 @@ typedef struct nori_session_options {
     /* May be NULL. Called by the creating thread, before a step begins and when a phase is done. */
     void (*progress)(void *user, const nori_progress *progress);
     void *progress_user;
-    const char *cache_dir;  /* an existing folder where compiled parts are kept between sessions and
-                               processes; NULL: nowhere. As trusted as the program itself. */
+    const char *cache_dir;  /* an existing folder where compiled parts and packed weights are kept between
+                               sessions and processes; NULL: nowhere. As trusted as the program itself. */
 } nori_session_options;
 
 /* A model compiled for providers and options. Immutable: any number of threads may run one

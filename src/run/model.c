@@ -30,6 +30,11 @@ void nori__source_release(nori__source *s)
     }
 }
 
+bool nori__source_sealed(const nori__source *s)
+{
+    return s && (s->sealed || nori__source_sealed(s->parents[0]) || nori__source_sealed(s->parents[1]));
+}
+
 void nori_model_free(nori_model *model)
 {
     if (!model) {
@@ -236,6 +241,7 @@ static nori_status load_bytes(loading *l, const void *data, size_t size, const c
         size = s->plan->part[NORI__PLAN_MODEL].n;
     }
     s->data = data;
+    s->data_bytes = size;
     NORI__TRY(nori__pb_read_model(&s->arena, data, size, &s->pb, &l->report, l->err));
     NORI__TRY(nori__pb_check_limits(s->pb, limits, l->err));
     uint64_t read = nori__now_ns();

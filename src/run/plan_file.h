@@ -63,6 +63,13 @@ void nori__plan_difference(nori__str was, const char *now, char *out, size_t roo
  * not. record: notes what they pack. */
 nori_status nori__plan_use(nori_session *s, const nori_model *model,
                            const nori_session_options *options, bool record, nori_error *err);
+/* plan_cache.c: the same with the session's cache folder, before anything is compiled and after. */
+nori_status nori__plan_find(nori_session *s, const nori_model *model,
+                            const nori_session_options *options, nori_error *err);
+void nori__plan_keep(nori_session *s, const nori_session_options *options);
+/* plan_write.c: what the session's kernels packed as a plan without a model. */
+nori_status nori__plan_write_blocks(nori_session *s, const char *made_for, const char *path,
+                                    nori__plan_head *head, nori_error *err);
 /* When kernels are prepared: those blocks are read by the first run. */
 void nori__plan_ready(const nori_session *s);
 

@@ -35,8 +35,12 @@ nori_status nori__plan_use(nori_session *s, const nori_model *model, const nori_
         s->packs = nori__packs_new(s->allocator, NULL, 0, NULL);
         return s->packs ? NORI_OK : nori__no_memory(err);
     }
-    if (!plan || o->split_only) {
+    if (o->split_only || (!plan && (!o->cache_dir || !names_cpu(o->providers) || model->changed ||
+                                    nori__source_sealed(model->source)))) {
         return NORI_OK;
+    }
+    if (!plan) {
+        return nori__plan_find(s, model, o, err);
     }
     if (!(now = nori__plan_made_for(&s->arena, o))) {
         return nori__no_memory(err);
@@ -65,9 +69,12 @@ nori_status nori__plan_use(nori_session *s, const nori_model *model, const nori_
 void nori__plan_ready(const nori_session *s)
 {
     size_t found = 0, made = 0;
+    nori__str blocks = s->kept.blocks;
     if (s->packs && s->source->plan && s->source->file.data) {
+        blocks = s->source->plan->part[NORI__PLAN_BLOCKS];
+    }
+    if (blocks.n > 0) {
         nori__packs_count(s->packs, &found, &made);
-        nori__str blocks = s->source->plan->part[NORI__PLAN_BLOCKS];
         nori__map_need(blocks.p, found > 0 ? blocks.n : 0);
     }
 }
@@ -93,10 +100,12 @@ int nori_model_plan(const nori_model *model, nori_plan_info *info)
 int nori_session_plan(const nori_session *s, nori_plan_use *use)
 {
     nori_plan_use u = {.size = use->size, .why_not = s->plan_note ? s->plan_note : ""};
-    if (!s->source->plan) {
+    if (!s->source->plan && !s->kept.path) {
         return 0;
     }
-    if (s->packs) {
+    if (s->kept.path && !s->kept.blocks.n) {
+        u.why_not = s->kept.why;
+    } else if (s->packs) {
         nori__packs_count(s->packs, &u.found, &u.packed);
     }
     memcpy(use, &u, u.size < sizeof(u) ? u.size : sizeof(u));

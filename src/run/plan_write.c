@@ -113,6 +113,36 @@ static nori_status prepare(writing *w, nori_session *s, const nori_session_optio
     return NORI_OK;
 }
 
+static nori_status write_file(writing *w, const char *path, nori_error *err)
+{
+    NORI__TRY(nori__out_open(w->data.arena->allocator, path, &w->out, err));
+    nori_status status = write_all(w, err);
+    if (status == NORI_OK) {
+        return nori__out_commit(w->out, err);
+    }
+    nori__out_abort(w->out);
+    return status;
+}
+
+nori_status nori__plan_write_blocks(nori_session *s, const char *made_for, const char *path,
+                                    nori__plan_head *head, nori_error *err)
+{
+    nori__arena arena;
+    writing w = {.at = 0};
+    nori__arena_init(&arena, s->allocator);
+    nori__placing_init(&w.data, NULL, INSIDE, &arena);
+    w.part[NORI__PLAN_TEXT] = nori__str_of(made_for);
+    nori_status status = table(&w, s, &arena, err);
+    if (status == NORI_OK) {
+        lay_out(&w);
+        status = write_file(&w, path, err);
+    }
+    *head = w.head;
+    nori__placing_free(&w.data);
+    nori__arena_free(&arena);
+    return status;
+}
+
 static nori_status write_plan(const nori_model *model, nori_session *s,
                               const nori_session_options *o, const char *path,
                               nori_plan_info *info, nori_error *err)
@@ -124,13 +154,7 @@ static nori_status write_plan(const nori_model *model, nori_session *s,
     nori__text_init(&messages, arena.allocator);
     nori__placing_init(&w.data, model, INSIDE, &arena);
     nori_status status = prepare(&w, s, o, &messages, err);
-    status = status == NORI_OK ? nori__out_open(arena.allocator, path, &w.out, err) : status;
-    status = status == NORI_OK ? write_all(&w, err) : status;
-    if (status == NORI_OK) {
-        status = nori__out_commit(w.out, err);
-    } else {
-        nori__out_abort(w.out);
-    }
+    status = status == NORI_OK ? write_file(&w, path, err) : status;
     if (status == NORI_OK && info) {
         nori_plan_info i = {.size = info->size,
                             .made_for = "",
@@ -145,11 +169,6 @@ static nori_status write_plan(const nori_model *model, nori_session *s,
     return status;
 }
 
-static bool sealed(const nori__source *s)
-{
-    return s && (s->sealed || sealed(s->parents[0]) || sealed(s->parents[1]));
-}
-
 nori_status nori_plan_write(const nori_model *model, const nori_session_options *options,
                             const char *path, nori_plan_info *info, nori_error *err)
 {
@@ -159,7 +178,7 @@ nori_status nori_plan_write(const nori_model *model, const nori_session_options 
     if (!model || !path || !path[0]) {
         return nori__fail(err, NORI_ERROR_ARGUMENT, "a model and a path to write to were expected");
     }
-    if (sealed(model->source)) {
+    if (nori__source_sealed(model->source)) {
         nori_status s = nori__fail(err, NORI_ERROR_ARGUMENT,
                                    "the model was sealed: its plan would hold its weights in the open");
         nori__hint(err, "make the plan of the open model, and seal the plan");

@@ -27,6 +27,7 @@ typedef struct nori__source {
     char *path;          /* "" when from memory */
     uint64_t bytes;
     const uint8_t *data; /* the bytes of the messages: of the file, the caller or made */
+    size_t data_bytes;
     nori__text made;     /* the bytes, when a tool made the model */
     struct nori__source *parents[2]; /* of models it was made of: their data is lent to it */
     uint64_t read_ns, build_ns; /* what loading took */
@@ -34,6 +35,8 @@ typedef struct nori__source {
     bool sealed;         /* its content is to be written nowhere in the open */
 } nori__source;
 void nori__source_release(nori__source *source);
+/* Whether its content, or that of a model it was made of, is to be written nowhere in the open. */
+bool nori__source_sealed(const nori__source *source);
 
 struct nori_model {
     nori__source *source;
@@ -115,6 +118,13 @@ struct nori_session {
     nori__plan *plan;
     struct nori__packs *packs; /* NULL, or where packed weights come from or are noted */
     const char *plan_note;     /* why the model's plan is not used; "" or NULL: nothing to say */
+    struct {                   /* its packed weights in the cache folder (plan_cache.c) */
+        const char *path, *made_for;
+        nori__map_file file;
+        nori__str blocks;
+        bool wanted;           /* to be written, as there is none that fits: */
+        char why[256];
+    } kept;
     uint32_t n_step_ids;
     const nori__step **steps; /* by step id, those of subgraphs among them */
     nori__opened *providers;

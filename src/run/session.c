@@ -215,7 +215,7 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
  * Those that a run reads after all come back one by one. */
 static void give_pages_back(nori_session *s)
 {
-    if (s->packed_bytes >= PACKED_MUCH && !s->packs) {
+    if (s->packed_bytes >= PACKED_MUCH && !(s->packs && s->source->plan)) {
         nori__map_relax(&s->source->file);
         nori__external_relax(s->source->external);
     }
@@ -276,6 +276,7 @@ nori_status nori__session_make(const nori_model *model, const nori_session_optio
         return status;
     }
     give_pages_back(s);
+    nori__plan_keep(s, o);
     nori__plan_ready(s);
     *session = s;
     return NORI_OK;
@@ -302,6 +303,7 @@ void nori_session_free(nori_session *s)
     free_contexts(s, s->idle);
     nori__plan_close(s->plan, kernel_memory(s));
     nori__packs_free(s->packs);
+    nori__map_close(&s->kept.file);
     for (size_t i = 0; i < s->parts.count; i++) {
         nori__part_free(s->parts.items[i]);
     }

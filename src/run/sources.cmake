@@ -12,6 +12,7 @@ nori_sources(
     parts.c
     rewrites.c
     place_data.c
+    plan_cache.c
     plan_file.c
     plan_use.c
     plan_write.c
