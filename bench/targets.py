@@ -94,6 +94,19 @@ def versus(path, options, threads):
     return j, ""
 
 
+def plan_start(folder, path, options):
+    """What a session of the compiled plan takes to be ready, and how much longer its first run takes."""
+    plan = os.path.join(folder, "network.plan")
+    dims = [w for pair in zip(options[::2], options[1::2]) if pair[0] == "--dim" for w in pair]
+    j, _ = run("compile", path, *dims, "--output", plan)
+    if "error" not in j:
+        j, _ = run("bench", plan, *options, "--threads", "1", "--runs", "10")
+    if os.path.exists(plan):
+        os.remove(plan)
+    return None if "error" in j else (j["load_ms"] + j["create_ms"],
+                                      max(j["first_ms"] - j["median_ms"], 0))
+
+
 def mean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
@@ -108,9 +121,9 @@ def table(heads, rows):
     print("\n".join(lines) + "\n", flush=True)
 
 
-def measure(networks, threads, target):
+def measure(networks, threads, target, folder):
     """One row a network: how often nori is faster, with quartiles; and what loading and memory take."""
-    rows, ratios, ready, memory = [], [], [], []
+    rows, ratios, ready, memory, plans = [], [], [], [], []
     for name, path, options in networks:
         j, why = versus(path, options, threads)
         if not j:
@@ -121,6 +134,10 @@ def measure(networks, threads, target):
         start = [s["load_cpu_ms"] + max(s["first_ms"] - s["median_ms"], 0) for s in (ours, theirs)]
         ratios.append(1 / r["median"])
         ready.append(theirs and start[1] / start[0])
+        planned = plan_start(folder, path, options) if threads == 1 else None
+        if planned:
+            plans.append([name, "%.1f" % planned[0], "%.1f" % planned[1], "%.1f" % start[1],
+                          start[1] / max(sum(planned), 1e-3)])
         memory.append(ours["peak_bytes"] / theirs["peak_bytes"])
         rows.append([name, "%.2f" % ratios[-1], "%.2f-%.2f" % (1 / r["q3"], 1 / r["q1"]),
                      "%.2f" % ours["median_ms"], "%.2f" % theirs["median_ms"],
@@ -131,6 +148,11 @@ def measure(networks, threads, target):
         rows.append(["target", "%.2f" % target, "0.95 at least", "", "", "5", "0.6", ""])
     table(["%d thread%s" % (threads, "s" if threads > 1 else ""), "times faster", "quartiles", "nori ms",
            "peer ms", "ready sooner", "memory", "agree"], rows)
+    if plans:
+        plans = [[*r[:4], "%.0f" % r[4]] for r in plans] + [
+            ["geometric mean", "", "", "", "%.0f" % mean([r[4] for r in plans])],
+            ["target", "resnet50: 5", "", "", "20"]]
+        table(["from a compiled plan", "ready ms", "first run more ms", "peer ms", "sooner"], plans)
 
 
 def layers():
@@ -190,11 +212,11 @@ with tempfile.TemporaryDirectory() as folder:
     if not chosen:
         chosen = [("digits", os.path.join(ROOT, "examples", "digits", "digits.onnx"), [])]
     for t in map(int, args.threads.split(",")):
-        measure(chosen, t, 1.3 if t == 1 else 1.4)
+        measure(chosen, t, 1.3 if t == 1 else 1.4, folder)
     more = published(args.more) if args.more else []
     for t in map(int, args.threads.split(",")):
         if more:
-            measure(more, t, 1.3)
+            measure(more, t, 1.3, folder)
     if args.int8:
         quantized = []
         for name, path, options in chosen:
@@ -203,5 +225,5 @@ with tempfile.TemporaryDirectory() as folder:
             if "error" not in j:
                 quantized.append((name + " int8", out, options))
         for t in map(int, args.threads.split(",")):
-            measure(quantized, t, 1.15)
+            measure(quantized, t, 1.15, folder)
 sys.exit(0)

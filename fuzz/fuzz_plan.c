@@ -9,7 +9,7 @@
 
 enum { ALIGN = 4096 };
 
-/* The hash that belongs to these bytes, where the head names parts that there are. */
+/* Size and hash that belong to these bytes, where the head names parts that there are. */
 static void put_right(uint8_t *data, size_t size)
 {
     nori__plan_head head;
@@ -19,6 +19,12 @@ static void put_right(uint8_t *data, size_t size)
         return;
     }
     memcpy(&head, data, sizeof(head));
+    memcpy(head.magic, NORI__PLAN_MAGIC, sizeof(head.magic));
+    head.version = NORI__PLAN_VERSION;
+    head.bytes = size;
+    if (head.part[NORI__PLAN_BLOCKS].at <= size) { /* what was cut off or put in is the blocks' */
+        head.part[NORI__PLAN_BLOCKS].size = size - head.part[NORI__PLAN_BLOCKS].at;
+    }
     for (int i = 0; i < NORI__PLAN_PART_COUNT; i++) {
         if (head.part[i].at > size || head.part[i].size > size - head.part[i].at) {
             return;
@@ -26,7 +32,8 @@ static void put_right(uint8_t *data, size_t size)
         part[i] = (nori__str){(const char *)data + head.part[i].at, (size_t)head.part[i].size};
     }
     nori__plan_hash(&head, part, hash);
-    memcpy(data + offsetof(nori__plan_head, hash), hash, sizeof(head.hash));
+    memcpy(head.hash, hash, sizeof(head.hash));
+    memcpy(data, &head, sizeof(head));
 }
 
 /* Aligned, so that blocks are used where they lie; in memory of its own, so that what is read beyond
