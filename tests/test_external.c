@@ -247,12 +247,29 @@ static void links_that_stay_are_taken(void **state)
     (void)state;
     assert_int_equal(symlink("weights.bin", in_root("model/in1")), 0);
     assert_int_equal(symlink("../model/sub", in_root("model/in2")), 0);
-    assert_int_equal(link(in_root("secret.bin"), in_root("model/hard.bin")), 0);
     assert_view((ask){.location = NORI__STR("in1")}, "0123456789abcdef");
     assert_view((ask){.location = NORI__STR("in2/more.bin")}, "MORE");
-    assert_view((ask){.location = NORI__STR("hard.bin")}, "secret"); /* a file like any other */
-    assert_int_equal(symlink("model", in_root("alias")), 0);         /* the folder itself a link */
+    assert_int_equal(symlink("model", in_root("alias")), 0); /* the folder itself a link */
     assert_view((ask){.location = NORI__STR("sub/more.bin"), .base = in_root("alias")}, "MORE");
+}
+
+/* A second name of a file that lies elsewhere is a file like any other, but for its count of names. */
+static void hard_links_are_refused(void **state)
+{
+    (void)state;
+    const nori__str hard = NORI__STR("hard.bin");
+    make_file("model/whole.bin", "alone");
+    assert_int_equal(link(in_root("secret.bin"), in_root("model/hard.bin")), 0);
+    assert_int_equal(symlink("hard.bin", in_root("model/to_hard.bin")), 0);
+    assert_refused((ask){.location = hard, .expected = 6}, NORI_ERROR_MODEL, "2 names (hard links)",
+                   "--allow-outside");
+    assert_refused((ask){.location = NORI__STR("to_hard.bin"), .expected = 6}, NORI_ERROR_MODEL,
+                   "2 names (hard links)", "copy it");
+    assert_view((ask){.location = hard, .allow_outside = true}, "secret");
+    assert_view((ask){.location = NORI__STR("whole.bin")}, "alone");
+    assert_int_equal(unlink(in_root("secret.bin")), 0); /* what is left is the model's own */
+    assert_view((ask){.location = hard}, "secret");
+    make_file("secret.bin", "secret");
 }
 
 /* Model and data are links from one folder into another, as caches of downloads are made. */
@@ -389,6 +406,7 @@ int main(void)
         cmocka_unit_test(what_is_no_file),
         cmocka_unit_test(links_that_leave_are_refused),
         cmocka_unit_test(links_that_stay_are_taken),
+        cmocka_unit_test(hard_links_are_refused),
         cmocka_unit_test(caches_of_links_are_taken),
         cmocka_unit_test(parts_of_a_file),
         cmocka_unit_test(parts_that_are_not_there),

@@ -277,15 +277,18 @@ static bool wire_early(const nori__graph *g, nori__node *node, const nori__pb_no
     return true;
 }
 
+/* Of one node: what infers and runs it keeps a shape for each. */
+enum { MOST_WIRES = 32768 };
+
 /* The node with its outputs declared; attributes, and inputs that did not come before it, wait
  * until all names are known. */
 static nori_status begin_node(nori__builder *b, nori__graph *g, const nori__pb_node *pb)
 {
     nori__ir *ir = b->ir;
-    if (pb->inputs.count > INT32_MAX || pb->outputs.count > INT32_MAX ||
-        pb->attrs.count > INT32_MAX) {
-        return nori__fail(b->err, NORI_ERROR_LIMIT, "a node has more than 2^31 inputs, outputs "
-                                                    "or attributes");
+    if (pb->inputs.count > MOST_WIRES || pb->outputs.count > MOST_WIRES || pb->attrs.count > MOST_WIRES) {
+        return nori__fail(b->err, NORI_ERROR_LIMIT,
+                          "a node has %zu inputs, %zu outputs and %zu attributes, more than %d are not taken",
+                          pb->inputs.count, pb->outputs.count, pb->attrs.count, MOST_WIRES);
     }
     nori__node *node =
         nori__node_make(ir, pb->inputs.count, pb->outputs.count, pb->attrs.count);

@@ -188,7 +188,8 @@ nori_status nori__tensor_set_string(nori_tensor *t, int64_t index, const char *d
     nori_string *s = (nori_string *)t->data + index;
     char *copy = NULL;
     size_t bytes;
-    if (!nori__add_size(size, 1, &bytes) || !(copy = nori__alloc(t->allocator, bytes))) {
+    /* Of bytes: aligned as other memory is, each short text would fill a cache line. */
+    if (!nori__add_size(size, 1, &bytes) || !(copy = t->allocator->alloc(t->allocator->user, bytes, 1))) {
         return nori__no_memory(err);
     }
     if (size > 0) {

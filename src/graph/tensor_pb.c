@@ -81,15 +81,10 @@ static nori_status from_list(const nori_allocator *a, const nori__pb_tensor *pb,
 
 /* Entries of int32_data, or those of uint64_data of type uint32, become narrower: one entry an
  * element, but two or four sub-byte elements in an entry's low byte, as raw bytes have them. */
-static nori_status narrow(const nori__pb_tensor *pb, const char *field, const uint64_t *items,
-                          size_t have, nori_tensor *t, nori_error *err)
+static void narrow(const uint64_t *items, size_t have, nori_tensor *t)
 {
     unsigned bits = nori_type_bits((nori_type)t->type);
-    size_t need = bits < 8 ? t->bytes : (size_t)t->count;
-    if (have != need) {
-        return wrong_count(err, pb, field, have, need);
-    }
-    for (size_t i = 0; i < need; i++) {
+    for (size_t i = 0; i < have; i++) {
         uint64_t v = items[i];
         if (bits == 32) {
             ((uint32_t *)t->data)[i] = (uint32_t)v;
@@ -99,14 +94,10 @@ static nori_status narrow(const nori__pb_tensor *pb, const char *field, const ui
             ((uint8_t *)t->data)[i] = t->type == NORI_BOOL ? v != 0 : (uint8_t)v;
         }
     }
-    return NORI_OK;
 }
 
 static nori_status strings(const nori__pb_tensor *pb, nori_tensor *t, nori_error *err)
 {
-    if (pb->strings.count != (size_t)t->count) {
-        return wrong_count(err, pb, "string_data", pb->strings.count, (size_t)t->count);
-    }
     for (size_t i = 0; i < pb->strings.count; i++) {
         NORI__TRY(nori__tensor_set_string(t, (int64_t)i, pb->strings.items[i].p,
                                           pb->strings.items[i].n, err));
@@ -135,15 +126,20 @@ static nori_status from_lists(const nori_allocator *a, const nori__pb_tensor *pb
     default:
         break;
     }
-    NORI__TRY(nori__tensor_new_near(a, (nori_type)pb->data_type, (int)pb->dims.count,
-                                    pb->dims.items, tensor, err));
-    if (pb->data_type == NORI_STRING) {
-        status = strings(pb, *tensor, err);
-    } else if (pb->data_type == NORI_UINT32) {
-        status = narrow(pb, "uint64_data", pb->uints.items, pb->uints.count, *tensor, err);
-    } else {
-        status = narrow(pb, "int32_data", (const uint64_t *)pb->ints.items, pb->ints.count, *tensor,
-                        err);
+    /* Counted before memory is taken: sizes of a file may ask for any amount. */
+    nori_type type = (nori_type)pb->data_type;
+    bool text = type == NORI_STRING, wide = type == NORI_UINT32;
+    size_t have = text ? pb->strings.count : wide ? pb->uints.count : pb->ints.count, need = count;
+    if (nori_type_bits(type) < 8 && !text && !nori__type_bytes(type, (int64_t)count, &need)) {
+        return nori__no_memory(err);
+    }
+    if (have != need) {
+        return wrong_count(err, pb, text ? "string_data" : wide ? "uint64_data" : "int32_data", have, need);
+    }
+    NORI__TRY(nori__tensor_new_near(a, type, (int)pb->dims.count, pb->dims.items, tensor, err));
+    status = text ? strings(pb, *tensor, err) : NORI_OK;
+    if (!text) {
+        narrow(wide ? pb->uints.items : (const uint64_t *)pb->ints.items, have, *tensor);
     }
     if (status != NORI_OK) {
         nori_tensor_free(*tensor);

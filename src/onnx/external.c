@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 typedef struct mapped {
     const char *location;
@@ -169,6 +170,19 @@ static nori_status open_location(nori__external *e, nori__str location, mapped *
                                    "external data file %s leads to %s, outside the model's folder",
                                    path, real);
         nori__hint(err, "if you trust the model, use --allow-outside (allow_outside in the API)");
+        free(real);
+        return s;
+    }
+    /* Where the other names of a file with several are, nobody can tell: an archive may have made one of
+     * them here of any file its unpacker could read. */
+    struct stat info;
+    if (!e->allow_outside && stat(real, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink > 1) {
+        nori_status s = nori__fail(err, NORI_ERROR_MODEL,
+                                   "external data file %s has %llu names (hard links), some of which may lie "
+                                   "outside the model's folder",
+                                   path, (unsigned long long)info.st_nlink);
+        nori__hint(err, "copy it to a file of its own, or, if you trust the model, use --allow-outside "
+                        "(allow_outside in the API)");
         free(real);
         return s;
     }

@@ -6,7 +6,7 @@
  * bounded in depth and in nodes made. */
 #include "ops/resolve.h"
 
-#define MAX_NODES 300000 /* a model may grow to by its functions */
+#define MAX_NODES 80000 /* a model may grow to by its functions */
 
 typedef enum state { NEW, OPEN, DONE } state;
 
