@@ -164,7 +164,7 @@ def work(name, model, source):
                 nori("quantize", model, "--output", asked, "--data", folder, "--perturb",
                      str(args.samples), "--weights", "uint8", "--json", *shlex.split(args.options))
             code, v, said, _ = nori("validate", asked, *files, "--provider", "ort:cpu",
-                                    "--against-provider", "cpu", "--json")
+                                    "--against-provider", "cpu", "--against-level", "2", "--json")
             row["ort"] = sqnr_of(v)
             if code not in (0, 1):
                 row["bad"] = row["bad"] or "ONNX Runtime: " + (v.get("error", {}).get("message")

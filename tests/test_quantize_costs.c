@@ -154,9 +154,9 @@ static void attention(void **state)
     is(report, "queries", NULL);
     is(report, "keys", NULL);
     is(report, "values", NULL);
-    is(report, "scores", "integers are no faster");
-    is(report, "shares", "neighbours stay float");
-    is(report, "mixed", "integers are no faster");
+    is(report, "scores", "product of two activations");
+    is(report, "shares", "what it reads is not quantized");
+    is(report, "mixed", "product of two activations");
     nori_quantize_report_free(report);
     nori_model_free(made);
     nori_model_free(model);

@@ -29,8 +29,6 @@ static const costs conv_costs = {{300, 0.50, 0.0085}, {600, 0.28, 0.0026}};
 static const costs conv3_costs = {{300, 0.50, 0.0040}, {600, 0.28, 0.0026}}; /* Winograd's form */
 static const costs depthwise_costs = {{300, 0.05, 0.0220}, {600, 0.10, 0.0220}};
 static const costs product_costs = {{80, 0.50, 0.0108}, {300, 0.28, 0.0028}};
-/* Of two activations: attention is one kernel in float. */
-static const costs both_costs = {{300, 0.10, 0.0140}, {1000, 0.30, 0.0220}};
 
 /* Of an element of the larger of what is read and made. Zeros: the node before or behind does it. */
 static const struct {
@@ -106,11 +104,9 @@ static pair conv_cost(const nori__node *n, const nori_tensor *w, double made, do
 static pair weighted_cost(const nori__quantizer *q, const nori__node *n)
 {
     double made = elements(q, n->outputs[0]), read = elements(q, n->inputs[0]);
-    const nori_tensor *w = nori__value_const(n->inputs[1]);
-    if (!w) { /* rows * depth, depth * columns, rows * columns */
-        double other = elements(q, n->inputs[1]);
-        double depth = made > 0 ? sqrt(read * other / made) : 0;
-        return both_of(both_costs, made, made * depth);
+    const nori_tensor *w = nori__value_const(n->inputs[1]); /* always, while a search goes on */
+    if (!w) {
+        return (pair){0, 0};
     }
     if (nori__node_is(n, NORI__OP_ONNX_Conv) || nori__node_is(n, NORI__OP_ONNX_ConvTranspose)) {
         return conv_cost(n, w, made, read);

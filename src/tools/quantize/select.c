@@ -63,6 +63,11 @@ static bool weighted_fits(nori__quantizer *q, const nori__node *n)
         nori__q_report_node(q, n, "its weights are not constant");
         return false;
     }
+    if (!is_float_const(w) && q->options->search) {
+        nori__q_report_node(q, n, "a product of two activations has no weights to make small, and is no "
+                                  "faster on integers");
+        return false;
+    }
     if (b && !is_float_const(b)) {
         nori__q_report_node(q, n, "its bias is not constant");
         return false;
