@@ -19,6 +19,7 @@ static int bad(nori_error *err, nori_status status, const char *path, const char
  * as it stands. */
 typedef struct cut {
     int64_t samples, rows;
+    int axis; /* of an archive's array: that of the batch, where it is not the first */
 } cut;
 
 /* whole: the array is one sample where the input takes it as it is. */
@@ -27,16 +28,45 @@ static cut cut_of(const nori_value_info *in, int rank, const int64_t *dims, bool
     bool same = rank == in->rank && rank > 0, more = in->rank >= 0 && rank == in->rank + 1;
     bool less = rank > 1 && rank == in->rank - 1; /* the input has an axis of 1 for channels */
     if ((!same && !more && !less) || dims[0] < 1) {
-        return (cut){1, 0};
+        return (cut){1, 0, 0};
     }
     if (!same) {
-        return (cut){dims[0], 1};
+        return (cut){dims[0], 1, 0};
     }
     if (rank == 1 || (whole && (in->dims[0] < 0 || in->dims[0] == dims[0]))) {
-        return (cut){1, dims[0]};
+        return (cut){1, dims[0], 0};
     }
     int64_t batch = in->dims[0] > 1 ? in->dims[0] : 1;
-    return (cut){(dims[0] + batch - 1) / batch, batch};
+    return (cut){(dims[0] + batch - 1) / batch, batch, 0};
+}
+
+/* The axis that has the name of another input's free first axis, and so is the batch: states of
+ * recurrent networks are [layers, batch, size]. 0: the first, or none. */
+static int batch_axis(const nori_model *model, const nori_value_info *in)
+{
+    for (size_t i = 0; in->rank > 1 && in->dims[0] >= 0 && i < nori_model_input_count(model); i++) {
+        const nori_value_info *other = nori_model_input(model, i);
+        if (other->rank < 1 || other->dims[0] >= 0 || !other->dim_names[0]) {
+            continue;
+        }
+        for (int d = 1; d < in->rank; d++) {
+            if (in->dims[d] < 0 && in->dim_names[d] &&
+                strcmp(in->dim_names[d], other->dim_names[0]) == 0) {
+                return d;
+            }
+        }
+    }
+    return 0;
+}
+
+static cut cut_of_many(const nori_model *model, const nori_value_info *in, const nori_tensor *t,
+                       bool whole)
+{
+    int axis = batch_axis(model, in);
+    if (axis > 0 && nori_tensor_rank(t) == in->rank) {
+        return whole ? (cut){1, 0, 0} : (cut){nori_tensor_dims(t)[axis], 1, axis};
+    }
+    return cut_of(in, nori_tensor_rank(t), nori_tensor_dims(t), whole);
 }
 
 /* ---- opening ---- */
@@ -171,7 +201,7 @@ int cli_source_archive(source_reader *r, source *s, bool *bytes)
             return cli_fail_text(r->args, NORI_ERROR_DATA, "%s has no array for input \"%s\"",
                                  s->path, in->name);
         }
-        cut c = cut_of(in, nori_tensor_rank(t), nori_tensor_dims(t), s->whole);
+        cut c = cut_of_many(r->model, in, t, s->whole);
         if (c.samples > 1 && s->count > 1 && (size_t)c.samples != s->count) {
             return cli_fail_text(r->args, NORI_ERROR_DATA,
                                  "%s: its arrays for \"%s\" and \"%s\" hold %zu and %lld samples",
@@ -181,7 +211,7 @@ int cli_source_archive(source_reader *r, source *s, bool *bytes)
         if (c.samples > 1) {
             s->count = (size_t)c.samples;
             first = in->name;
-            warn_ragged(r, s->path, in, c, nori_tensor_dims(t)[0]);
+            warn_ragged(r, s->path, in, c, nori_tensor_dims(t)[c.axis]);
         }
     }
     return EXIT_YES;
@@ -237,6 +267,31 @@ static int rows_of(source_reader *r, const nori_value_info *in, const nori_tenso
     return 1;
 }
 
+/* Index at of an axis, which stays with a size of 1. */
+static int slice_of(const nori_tensor *from, int axis, int64_t at, const char *path, nori_tensor **out,
+                    nori_error *err)
+{
+    int64_t dims[NORI_MAX_RANK];
+    int rank = nori_tensor_rank(from);
+    size_t outer = 1, size = (size_t)nori_tensor_dims(from)[axis];
+    if (nori_tensor_type(from) == NORI_STRING) {
+        return bad(err, NORI_ERROR_UNSUPPORTED, path, "strings are cut into single rows only");
+    }
+    for (int d = 0; d < rank; d++) {
+        dims[d] = d == axis ? 1 : nori_tensor_dims(from)[d];
+        outer *= d < axis ? (size_t)dims[d] : 1;
+    }
+    if (nori_tensor_create(NULL, nori_tensor_type(from), rank, dims, out, err) != NORI_OK) {
+        return -1;
+    }
+    size_t piece = outer > 0 ? nori_tensor_bytes(*out) / outer : 0;
+    const char *data = nori_tensor_const_data(from);
+    for (size_t o = 0; o < outer && piece > 0; o++) {
+        memcpy((char *)nori_tensor_data(*out) + o * piece, data + (o * size + (size_t)at) * piece, piece);
+    }
+    return 1;
+}
+
 static int read_array(source_reader *r, const source *s, size_t sample, nori_tensor **out,
                       nori_error *err)
 {
@@ -277,10 +332,14 @@ static int read_archive(source_reader *r, const source *s, size_t sample, nori_t
         if (!t) {
             continue; /* optional */
         }
-        cut c = cut_of(in, nori_tensor_rank(t), nori_tensor_dims(t), s->whole);
+        cut c = cut_of_many(r->model, in, t, s->whole);
         int64_t first = c.samples == 1 ? 0 : (int64_t)sample * c.rows; /* one is for all samples */
         if (c.rows == 0) {
             inputs[i] = nori_tensor_retain(t);
+        } else if (c.axis > 0) {
+            if (slice_of(t, c.axis, first, s->path, &inputs[i], err) < 0) {
+                return -1;
+            }
         } else if (rows_of(r, in, t, first, c.rows, s->path, &inputs[i], err) < 0) {
             return -1;
         }

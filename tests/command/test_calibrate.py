@@ -145,6 +145,26 @@ class Calibrate(case.Case):
         r = self.calibrate("f", "--data", self.file("l.npz", lacking), model=model, code=3)
         self.assertIn('no array for input "b"', r.err)
 
+    def test_a_batch_that_is_not_the_first_axis(self):
+        """States of recurrent networks are [layers, batch, size]: each sample has its own."""
+        graph = m.Graph([m.node("Add", ["x", "h"], ["y"])],
+                        [m.value("x", m.tensor_type(m.FLOAT, ["batch", 4])),
+                         m.value("h", m.tensor_type(m.FLOAT, [2, "batch", 4]))],
+                        [m.value("y", m.tensor_type(m.FLOAT, [2, "batch", 4]))])
+        model = self.file("state.onnx", m.model(graph))
+        x, h, files = numbers(12), numbers(24, 5), []
+        for i in range(3):
+            own = [h[layer * 12 + i * 4 + k] for layer in range(2) for k in range(4)]
+            path = self.path("one%d.npz" % i)
+            self.file(os.path.basename(path), n.npz({"x": n.npy("<f4", [1, 4], x[4 * i:4 * i + 4]),
+                                                              "h": n.npy("<f4", [2, 1, 4], own)}))
+            files.append(os.path.basename(path))
+        together = self.file("all.npz", n.npz({"x": n.npy("<f4", [3, 4], x),
+                                               "h": n.npy("<f4", [2, 3, 4], h)}))
+        one = self.calibrate("one.ncal", "--data", self.file("files.txt", "\n".join(files)), model=model)
+        whole = self.calibrate("whole.ncal", "--data", together, model=model)
+        self.assertEqual(one, whole)
+
     def test_options_of_pictures(self):
         plain = self.calibrate("a", "--data", PICTURES)
         self.assertNotEqual(self.calibrate("b", "--data", PICTURES, "--mean", "0.5", "--std", "2"),
