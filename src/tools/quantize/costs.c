@@ -28,7 +28,7 @@ typedef struct costs {
 static const costs conv_costs = {{300, 0.50, 0.0085}, {600, 0.28, 0.0026}};
 static const costs conv3_costs = {{300, 0.50, 0.0040}, {600, 0.28, 0.0026}}; /* Winograd's form */
 static const costs depthwise_costs = {{300, 0.05, 0.0220}, {600, 0.10, 0.0220}};
-static const costs product_costs = {{80, 0.50, 0.0108}, {300, 0.28, 0.0028}};
+static const costs product_costs = {{80, 0.50, 0.0108}, {300, 0.50, 0.0040}};
 
 /* Of an element of the larger of what is read and made. Zeros: the node before or behind does it. */
 static const struct {
