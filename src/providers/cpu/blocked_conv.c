@@ -6,10 +6,9 @@
 #define FEW_CHANNELS 4
 
 /* Groups that fall on whole blocks of outputs, and on inputs that do not cross blocks. */
-static bool groups_fit(const nori__blocker *b, const nori_tensor *w, int64_t group,
-                       int64_t channels)
+static bool groups_fit(const nori_tensor *w, int64_t group, int64_t channels)
 {
-    int64_t c = (int64_t)b->block, each = w->dims[1], made = w->dims[0];
+    int64_t c = (int64_t)nori__kernels_get()->block, each = w->dims[1], made = w->dims[0];
     if (group == 1) {
         return channels == each;
     }
@@ -22,7 +21,7 @@ static bool groups_fit(const nori__blocker *b, const nori_tensor *w, int64_t gro
     return made / group % c == 0 && (each % c == 0 || c % each == 0);
 }
 
-static bool conv_fits(const nori__blocker *b, const nori__node *n)
+static bool conv_fits(const nori__node *n)
 {
     const nori_tensor *w = nori__cpu_default(nori__cpu_value(n, 1));
     const nori__value *bias = nori__cpu_value(n, 2), *sum = nori__cpu_value(n, 3);
@@ -37,12 +36,12 @@ static bool conv_fits(const nori__blocker *b, const nori__node *n)
         (sum && (!nori__is_image(sum) || nori__value_const(sum)))) {
         return false;
     }
-    return groups_fit(b, w, nori__attr_i(n, "group", 1), n->inputs[0]->type.dims[1].value) &&
+    return groups_fit(w, nori__attr_i(n, "group", 1), n->inputs[0]->type.dims[1].value) &&
            nori__given_pads(n, w->dims + 2);
 }
 
 /* The 1 x 1 convolution that makes n's input for n alone, both with weights that never change. */
-static nori__node *expansion(const nori__blocker *b, const nori__node *n)
+static nori__node *expansion(const nori__twins *b, const nori__node *n)
 {
     const nori__value *x = n->inputs[0];
     const nori__value *t = nori__twin_of(b, x);
@@ -71,7 +70,7 @@ static nori__node *expansion(const nori__blocker *b, const nori__node *n)
     return e;
 }
 
-static nori__node *join_expansion(nori__blocker *b, nori__node *n, nori__node *e)
+static nori__node *join_expansion(nori__twins *b, nori__node *n, nori__node *e)
 {
     nori__value *in[5] = {e->inputs[0], e->inputs[1], nori__input(e, 2), n->inputs[1],
                           nori__input(n, 2)};
@@ -92,7 +91,7 @@ static nori__node *join_expansion(nori__blocker *b, nori__node *n, nori__node *e
 }
 
 /* The convolution over a plain image that makes the MaxPool n's input for n alone. */
-static nori__node *first_conv(const nori__blocker *b, const nori__node *n, nori__window *w)
+static nori__node *first_conv(const nori__twins *b, const nori__node *n, nori__window *w)
 {
     const nori__value *x = n->inputs[0], *t = nori__twin_of(b, x);
     nori__node *e = t && t->uses == 0 && x->uses == 1 && !(x->flags & NORI__VALUE_OUTPUT)
@@ -119,7 +118,7 @@ static nori__node *first_conv(const nori__blocker *b, const nori__node *n, nori_
     return e;
 }
 
-nori__node *nori__block_stem(nori__blocker *b, nori__node *n)
+nori__node *nori__block_stem(nori__twins *b, nori__node *n)
 {
     nori__window w;
     nori__node *e = first_conv(b, n, &w);
@@ -146,7 +145,7 @@ nori__node *nori__block_stem(nori__blocker *b, nori__node *n)
     return made;
 }
 
-static nori__node *put_conv(nori__blocker *b, nori__node *n)
+static nori__node *put_conv(nori__twins *b, nori__node *n)
 {
     nori__node *e = expansion(b, n);
     if (e) {
@@ -182,13 +181,13 @@ static bool turned_fits(const nori__node *n)
            window.stride[1] <= 16;
 }
 
-static nori__node *put_turned(nori__blocker *b, nori__node *n)
+static nori__node *put_turned(nori__twins *b, nori__node *n)
 {
     nori__value *in[3] = {nori__twin_made(b, n->inputs[0], n), n->inputs[1], nori__input(n, 2)};
     return in[0] ? nori__put_blocked(b, n, NORI__BLOCKED_TURNED, in, in[2] ? 3 : 2) : NULL;
 }
 
-nori__node *nori__block_conv(nori__blocker *b, nori__node *n)
+nori__node *nori__block_conv(nori__twins *b, nori__node *n)
 {
-    return conv_fits(b, n) ? put_conv(b, n) : turned_fits(n) ? put_turned(b, n) : NULL;
+    return conv_fits(n) ? put_conv(b, n) : turned_fits(n) ? put_turned(b, n) : NULL;
 }

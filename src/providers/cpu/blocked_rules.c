@@ -3,7 +3,7 @@
 #include "ops/resize.h"
 #include "providers/cpu/blocked_rules.h"
 
-static nori__node *block_pool(nori__blocker *b, nori__node *n)
+static nori__node *block_pool(nori__twins *b, nori__node *n)
 {
     nori__value *x = nori__twin_of(b, n->inputs[0]);
     bool average = nori__node_is(n, NORI__OP_ONNX_AveragePool);
@@ -24,7 +24,7 @@ static nori__node *block_pool(nori__blocker *b, nori__node *n)
     return made;
 }
 
-static nori__node *block_mean(nori__blocker *b, nori__node *n)
+static nori__node *block_mean(nori__twins *b, nori__node *n)
 {
     nori__value *x = nori__twin_of(b, n->inputs[0]);
     if (!x) {
@@ -61,7 +61,7 @@ static bool each_channel(const nori__value *v, int64_t channels)
     return true;
 }
 
-static nori__node *block_leaky(nori__blocker *b, nori__node *n)
+static nori__node *block_leaky(nori__twins *b, nori__node *n)
 {
     nori__value *in[2] = {nori__twin_of(b, n->inputs[0]), nori__input(n, 1)};
     return in[0] && each_channel(in[1], n->inputs[0]->type.dims[1].value)
@@ -69,7 +69,7 @@ static nori__node *block_leaky(nori__blocker *b, nori__node *n)
                : NULL;
 }
 
-static nori__node *block_norm(nori__blocker *b, nori__node *n)
+static nori__node *block_norm(nori__twins *b, nori__node *n)
 {
     nori__value *in[5] = {nori__twin_of(b, n->inputs[0])};
     bool fits = in[0] && n->input_count == 5 && n->version >= 7 &&
@@ -83,7 +83,7 @@ static nori__node *block_norm(nori__blocker *b, nori__node *n)
 }
 
 /* Resize of height and width alone. */
-static nori__node *block_resize(nori__blocker *b, nori__node *n)
+static nori__node *block_resize(nori__twins *b, nori__node *n)
 {
     nori__value *in[4] = {nori__twin_of(b, n->inputs[0])};
     const nori__value *x = n->inputs[0], *y = n->outputs[0];
@@ -111,7 +111,7 @@ static nori__node *block_resize(nori__blocker *b, nori__node *n)
 }
 
 /* An activation that only a norm or a transposed convolution feeds becomes part of it. */
-static nori__node *join_activation(nori__blocker *b, nori__node *n)
+static nori__node *join_activation(nori__twins *b, nori__node *n)
 {
     nori__value *t = nori__twin_of(b, n->inputs[0]);
     nori__node *from = t && t->uses == 0 && n->inputs[0]->uses == 1 &&
@@ -138,7 +138,7 @@ static nori__node *join_activation(nori__blocker *b, nori__node *n)
     return from;
 }
 
-static nori__node *block_unary(nori__blocker *b, nori__node *n)
+static nori__node *block_unary(nori__twins *b, nori__node *n)
 {
     nori__node *joined = join_activation(b, n);
     if (joined || b->err->status != NORI_OK) {
@@ -150,7 +150,7 @@ static nori__node *block_unary(nori__blocker *b, nori__node *n)
             return NULL; /* a bound that is computed */
         }
     }
-    return in[0] && n->input_count <= 3 ? nori__put_same(b, n, in, n->input_count) : NULL;
+    return in[0] && n->input_count <= 3 ? nori__twin_put_same(b, n, in, n->input_count) : NULL;
 }
 
 static bool same_dims(const nori__value *a, const nori__value *b)
@@ -176,7 +176,7 @@ static bool one_value(const nori__value *v)
     return t && t->type == NORI_FLOAT && t->count == 1 && t->rank <= 4;
 }
 
-static nori__node *block_binary(nori__blocker *b, nori__node *n)
+static nori__node *block_binary(nori__twins *b, nori__node *n)
 {
     nori__value *p = nori__input(n, 0), *q = nori__input(n, 1);
     nori__value *in[2] = {nori__twin_of(b, p), nori__twin_of(b, q)};
@@ -185,7 +185,7 @@ static nori__node *block_binary(nori__blocker *b, nori__node *n)
     }
     if (in[0] && in[1]) {
         if (same_dims(p, q)) {
-            return nori__put_same(b, n, in, 2);
+            return nori__twin_put_same(b, n, in, 2);
         }
         if (nori__node_is(n, NORI__OP_ONNX_Mul) && one_pixel(q, p)) {
             return nori__put_blocked(b, n, NORI__BLOCKED_SCALE, in, 2);
@@ -201,19 +201,19 @@ static nori__node *block_binary(nori__blocker *b, nori__node *n)
     }
     in[0] = in[0] ? in[0] : p;
     in[1] = in[1] ? in[1] : q;
-    return nori__put_same(b, n, in, 2);
+    return nori__twin_put_same(b, n, in, 2);
 }
 
 /* Concat of channels: every input but the last fills its blocks. */
-static nori__node *block_concat(nori__blocker *b, nori__node *n)
+static nori__node *block_concat(nori__twins *b, nori__node *n)
 {
-    int64_t axis = nori__attr_i(n, "axis", 1);
+    int64_t axis = nori__attr_i(n, "axis", 1), c = (int64_t)nori__kernels_get()->block;
     if ((axis != 1 && axis != -3) || n->input_count == 0) {
         return NULL;
     }
     for (uint32_t i = 0; i < n->input_count; i++) {
         if (!nori__twin_of(b, n->inputs[i]) ||
-            (i + 1 < n->input_count && n->inputs[i]->type.dims[1].value % (int64_t)b->block != 0)) {
+            (i + 1 < n->input_count && n->inputs[i]->type.dims[1].value % c != 0)) {
             return NULL;
         }
     }
@@ -225,7 +225,7 @@ static nori__node *block_concat(nori__blocker *b, nori__node *n)
     for (uint32_t i = 0; i < n->input_count; i++) {
         in[i] = nori__twin_of(b, n->inputs[i]);
     }
-    nori__node *made = nori__put_same(b, n, in, n->input_count);
+    nori__node *made = nori__twin_put_same(b, n, in, n->input_count);
     if (made && !nori__node_set_int(made, "axis", 1)) { /* from the end it would be another */
         nori__no_memory(b->err);
         return NULL;
@@ -235,7 +235,7 @@ static nori__node *block_concat(nori__blocker *b, nori__node *n)
 
 static const struct {
     nori__op_id op;
-    nori__node *(*block)(nori__blocker *b, nori__node *n);
+    nori__node *(*block)(nori__twins *b, nori__node *n);
 } rows[] = {
     {NORI__OP_ONNX_MaxPool, block_pool},
     {NORI__OP_ONNX_AveragePool, block_pool},
@@ -265,7 +265,7 @@ static const struct {
     {NORI__OP_ONNX_Concat, block_concat},
 };
 
-nori__node *nori__block_follow(nori__blocker *b, nori__node *n)
+nori__node *nori__block_follow(nori__twins *b, nori__node *n)
 {
     for (size_t i = 0; i < NORI__COUNT(rows); i++) {
         if (nori__node_is(n, rows[i].op)) {

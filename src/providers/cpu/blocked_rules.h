@@ -3,15 +3,7 @@
 #define NORI_PROVIDERS_CPU_BLOCKED_RULES_H
 
 #include "providers/cpu/blocked.h"
-
-typedef struct nori__blocker {
-    nori__ir *ir;
-    nori__graph *g;
-    nori__value **twin; /* by id of the plain value; NULL: none */
-    size_t values;
-    size_t block;
-    nori_error *err;
-} nori__blocker;
+#include "providers/cpu/twins.h"
 
 static inline bool nori__is_image(const nori__value *v)
 {
@@ -24,12 +16,6 @@ static inline nori__value *nori__input(const nori__node *n, uint32_t i)
     return i < n->input_count ? n->inputs[i] : NULL;
 }
 
-static inline nori__value *nori__twin_of(const nori__blocker *b, const nori__value *v)
-{
-    nori__value *t = v && v->id < b->values ? b->twin[v->id] : NULL;
-    return t && t->graph == b->g ? t : NULL;
-}
-
 /* No window of two dimensions that crops; kernel NULL: as the attribute says. */
 static inline bool nori__given_pads(const nori__node *n, const int64_t *kernel)
 {
@@ -38,17 +24,16 @@ static inline bool nori__given_pads(const nori__node *n, const int64_t *kernel)
            w.begin[1] >= 0 && w.end[0] >= 0 && w.end[1] >= 0;
 }
 
-/* v's twin, made by a Block in front of n where there is none. NULL: none can be, or an error. */
-nori__value *nori__twin_made(nori__blocker *b, nori__value *v, nori__node *n);
-/* Puts a node that makes the twin of n's output into the place of n; gives the new node. */
-nori__node *nori__put_blocked(nori__blocker *b, nori__node *n, nori__blocked_id id,
-                              nori__value *const *in, size_t n_in);
-/* The same with the operator left as it is: it works element by element, or axis by axis. */
-nori__node *nori__put_same(nori__blocker *b, nori__node *n, nori__value *const *in, size_t n_in);
+/* Puts a node of the domain "nori" that makes the twin of n's output into the place of n. */
+static inline nori__node *nori__put_blocked(nori__twins *t, nori__node *n, nori__blocked_id id,
+                                            nori__value *const *in, size_t n_in)
+{
+    return nori__twin_put(t, n, nori__blocked_op(id), in, n_in);
+}
 
 /* The blocked node in the place of n, or NULL: n is none of theirs, or an error. */
-nori__node *nori__block_conv(nori__blocker *b, nori__node *n);   /* blocked_conv.c: convolutions */
-nori__node *nori__block_stem(nori__blocker *b, nori__node *n); /* ... joined with the MaxPool n */
-nori__node *nori__block_follow(nori__blocker *b, nori__node *n); /* blocked_rules.c: the rest */
+nori__node *nori__block_conv(nori__twins *b, nori__node *n);   /* blocked_conv.c: convolutions */
+nori__node *nori__block_stem(nori__twins *b, nori__node *n); /* ... joined with the MaxPool n */
+nori__node *nori__block_follow(nori__twins *b, nori__node *n); /* blocked_rules.c: the rest */
 
 #endif

@@ -66,4 +66,5 @@ nori_sources(
     qpack.c
     recurrent_pack.c
     sproduct.c
+    twins.c
 )
