@@ -18,6 +18,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined(__linux__) && defined(__x86_64__)
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
+
 #include "platform/env.h"
 #include "platform/platform.h"
 #include "test_alloc.h"
@@ -292,9 +299,37 @@ static int level_with(const char *mask)
     return WEXITSTATUS(status);
 }
 
+/* The level where the system refuses tiles; -1: it cannot be made to. */
+static int level_refused(void)
+{
+#if defined(__linux__) && defined(__x86_64__)
+    pid_t child = fork();
+    if (child == 0) {
+        struct sock_filter rules[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = {sizeof(rules) / sizeof(*rules), rules};
+        unsetenv("NORI_CPU");
+        bool set = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                   prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+        _exit(set ? (int)nori__cpu_level_get() : 99);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status) == 99 ? -1 : WEXITSTATUS(status);
+#else
+    return -1;
+#endif
+}
+
 static void cpu_levels(void **state)
 {
     (void)state;
+    int refused = level_refused();
     int best = level_with("anything"), base = level_with("base");
     int avx2 = level_with("avx2"), avx512 = level_with("avx512");
     assert_in_range(best, 0, NORI__CPU_LEVELS - 1);
@@ -302,6 +337,7 @@ static void cpu_levels(void **state)
     assert_int_equal(avx2, best < NORI__CPU_AVX2 ? best : NORI__CPU_AVX2);
     assert_int_equal(avx512, best < NORI__CPU_AVX512 ? best : NORI__CPU_AVX512);
     assert_int_equal(level_with("amx"), best);
+    assert_int_equal(refused, refused < 0 ? -1 : best < NORI__CPU_AVX512 ? best : avx512);
 #if defined(__GNUC__) && defined(__x86_64__)
     bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     bool has_avx512 = __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni") &&
