@@ -348,8 +348,18 @@ static void test_open_sizes(void **state)
 
 /* ---- the name in the cache: the same for the same model, another for another weight ---- */
 
+/* What was told about the folder. */
+static void hear(void *user, const nori_progress *p)
+{
+    char *said = user;
+    if (strcmp(p->phase, "cache") == 0) {
+        snprintf(said, 512, "%s: %s", p->provider, p->text);
+    }
+}
+
 static void token_of(const char *text, const char *folder, char *token)
 {
+    char said[512] = "", want[600];
     text_model t;
     nori__text bytes;
     nori_model *model = NULL;
@@ -361,11 +371,18 @@ static void token_of(const char *text, const char *folder, char *token)
     nori_session_options_default(&o);
     o.providers = ALL;
     o.cache_dir = folder;
+    o.progress = hear;
+    o.progress_user = said;
     assert_int_equal(nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, NULL),
                      NORI_OK);
     assert_int_equal(nori_session_create(model, &o, &s, NULL), NORI_OK);
     snprintf(token, 65, "%s", words("nnapi_double_token"));
     assert_int_equal(strlen(token), 64);
+    snprintf(want, sizeof(want), "nnapi: left to the driver: it may keep 1 nodes in %s as %.16s",
+             folder, token);
+    if (strncmp(said, want, strlen(want)) != 0) {
+        fail_msg("\"%s\" is not \"%s\"", said, want);
+    }
     nori_session_free(s);
     nori_model_free(model);
     nori__text_free(&bytes);

@@ -64,6 +64,9 @@ static inline bool nori__part_has_queue(const nori_part *part)
 nori_status nori__part_start(nori_part *part, nori_call *call, void **started);
 nori_status nori__part_finish(nori_part *part, void *started, nori_call *call);
 
+/* part_cache.c: a line of the session's progress about its folder, while the part is compiled. */
+void nori__part_tell(const nori_part *part, const char *fmt, ...) NORI__PRINTF(2, 3);
+
 /* part_opsets.c: operator sets under which the part's nodes, which may be of several versions, all
  * mean what they mean here; UNSUPPORTED when there are none. */
 nori_status nori__part_opsets(const nori_part *part, nori__arena *arena, nori__subset *set,

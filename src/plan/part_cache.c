@@ -7,8 +7,7 @@
 #include "plan/part.h"
 #include "platform/kept.h"
 
-static void tell(const nori_part *part, const char *fmt, ...) NORI__PRINTF(2, 3);
-static void tell(const nori_part *part, const char *fmt, ...)
+void nori__part_tell(const nori_part *part, const char *fmt, ...)
 {
     char text[512];
     va_list list;
@@ -90,23 +89,23 @@ int nori_part_load(nori_part *part, const char *made_for, const void **bytes, si
     char *text = made_by(part, made_for);
     char *path = text ? file_path(part, &err) : NULL;
     if (!path) {
-        tell(part, "miss: %s", err.message[0] ? err.message : "out of memory");
+        nori__part_tell(part, "miss: %s", err.message[0] ? err.message : "out of memory");
         return 0;
     }
     char why[512];
     nori__map_close(&part->cached);
     switch (nori__kept_open(path, text, &part->cached, bytes, size, why, sizeof(why))) {
     case NORI__KEPT_HIT:
-        tell(part, "hit: %s, %zu bytes for %u nodes", path, *size, part->n_nodes);
+        nori__part_tell(part, "hit: %s, %zu bytes for %u nodes", path, *size, part->n_nodes);
         return 1;
     case NORI__KEPT_NONE:
-        tell(part, "miss: nothing is kept for this part of %u nodes (%s)", part->n_nodes, why);
+        nori__part_tell(part, "miss: nothing is kept for this part of %u nodes (%s)", part->n_nodes, why);
         return 0;
     case NORI__KEPT_OTHER:
-        tell(part, "miss: what is kept for this part of %u nodes %s", part->n_nodes, why);
+        nori__part_tell(part, "miss: what is kept for this part of %u nodes %s", part->n_nodes, why);
         return 0;
     default:
-        tell(part, "miss: %s: %s", why, path);
+        nori__part_tell(part, "miss: %s: %s", why, path);
         return 0;
     }
 }
@@ -120,13 +119,13 @@ void nori_part_store(nori_part *part, const char *made_for, const void *bytes, s
     char *text = made_by(part, made_for);
     char *path = text ? file_path(part, &err) : NULL;
     if (!path) {
-        tell(part, "not kept: %s", err.message[0] ? err.message : "out of memory");
+        nori__part_tell(part, "not kept: %s", err.message[0] ? err.message : "out of memory");
         return;
     }
     nori_status status = nori__kept_write(part->a, path, text, bytes, size, &err);
     if (status == NORI_OK) {
-        tell(part, "kept: %s, %zu bytes", path, size);
+        nori__part_tell(part, "kept: %s, %zu bytes", path, size);
     } else {
-        tell(part, "not kept: %s", err.message);
+        nori__part_tell(part, "not kept: %s", err.message);
     }
 }

@@ -154,6 +154,12 @@ class Ort(case.Case):
             self.nori("run", DIGITS, "--test-data", DATA, "--provider", "ort:cpu:spin=0",
                       "--threads", threads, env={"NORI_ORT_LIBRARY": ORT})
 
+    def test_nothing_is_kept_is_told(self):
+        for provider in ("ort:cpu", "ort:cpu:whole=0,cpu"):
+            r = self.nori("run", DIGITS, "--test-data", DATA, "--provider", provider, "--cache",
+                          self.folder.name, env={"NORI_ORT_LIBRARY": ORT})
+            self.assertIn("cache: ort:cpu: not kept: ONNX Runtime has CPUExecutionProvider keep nothing", r.err)
+
     def test_parts(self):
         ort = {"NORI_ORT_LIBRARY": ORT}
         self.nori("run", DIGITS, "--test-data", DATA, "--provider", "ort:cpu:whole=0,cpu", env=ort)

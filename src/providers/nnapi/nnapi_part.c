@@ -83,9 +83,22 @@ static void set_cache(na_part *p)
 {
     char token[NORI__HASH_TEXT];
     na_calls *c = &p->self->call;
-    if (p->self->cache_dir && c->Compilation_setCaching) {
-        nori__hash_text(&p->content, token); /* as many digits as a token has bytes */
+    if (!p->self->cache_dir) {
+        return;
+    }
+    if (!c->Compilation_setCaching) {
+        nori__part_tell(p->part, "not kept: NNAPI keeps what it compiled from feature level 29 on");
+        return;
+    }
+    nori__hash_text(&p->content, token); /* as many digits as a token has bytes */
+    int result =
         c->Compilation_setCaching(p->compilation, p->self->cache_dir, (const uint8_t *)token);
+    if (result == 0) {
+        nori__part_tell(p->part, "left to the driver: it may keep %u nodes in %s as %.16s...; NNAPI does "
+                        "not say whether it found them there",
+                        p->part->n_nodes, p->self->cache_dir, token);
+    } else {
+        nori__part_tell(p->part, "not kept: ANeuralNetworksCompilation_setCaching gave %d", result);
     }
 }
 

@@ -125,6 +125,7 @@ typedef struct ort_self {
     ort_memory *memory;
     int threads, level;
     bool parts_only;
+    bool keeps; /* the engine keeps files in the session's folder */
     char *text; /* the options, cut into the strings below; text_size bytes */
     size_t text_size;
     const char *keys[ORT_MAX_OPTIONS], *values[ORT_MAX_OPTIONS]; /* for the engine */

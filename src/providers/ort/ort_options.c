@@ -76,6 +76,42 @@ static nori_status take_option(ort_self *self, char *key, char *value, const cha
     return NORI_OK;
 }
 
+/* Where engines that compile for long keep files of their own, by options of theirs; NULL: the session's
+ * folder. */
+static const struct {
+    const char *engine, *key, *value;
+} keeping[] = {
+    {"tensorrt", "trt_engine_cache_enable", "1"},
+    {"tensorrt", "trt_engine_cache_path", NULL},
+    {"openvino", "cache_dir", NULL},
+    {"coreml", "ModelCacheDirectory", NULL},
+};
+
+/* What the caller said himself stays. */
+static nori_status keep_in(ort_self *self, const char *folder, nori_error *err)
+{
+    for (size_t i = 0; i < NORI__COUNT(keeping) && folder; i++) {
+        bool said = !nori__same(keeping[i].engine, self->engine->name);
+        for (size_t k = 0; k < self->n_options && !said; k++) {
+            said = nori__same(self->keys[k], keeping[i].key);
+        }
+        if (said) {
+            continue;
+        }
+        const char *value = keeping[i].value ? keeping[i].value : nori__arena_text(&self->arena, folder);
+        if (!value) {
+            return nori__no_memory(err);
+        }
+        if (self->n_options == ORT_MAX_OPTIONS) {
+            return nori__fail(err, NORI_ERROR_ARGUMENT, "more than %d options", ORT_MAX_OPTIONS);
+        }
+        self->keys[self->n_options] = keeping[i].key;
+        self->values[self->n_options++] = value;
+        self->keeps = true;
+    }
+    return NORI_OK;
+}
+
 nori_status nori__ort_options(const nori_provider_open *how, ort_self *self, const char **lib,
                               nori_error *err)
 {
@@ -109,7 +145,7 @@ nori_status nori__ort_options(const nori_provider_open *how, ort_self *self, con
         }
         NORI__TRY(take_option(self, key, equals + 1, lib, err));
     }
-    return NORI_OK;
+    return keep_in(self, how->cache_dir, err);
 }
 
 nori_status nori__ort_has_engine(const ort_self *self, nori_error *err)

@@ -153,6 +153,13 @@ static nori_status ort_compile(void *user, nori_part *part, void **compiled, nor
         ort_free_part(user, p);
         return status;
     }
+    if (part->cache_dir) {
+        nori__part_tell(part,
+                        self->keeps ? "left to ONNX Runtime: %s keeps what it compiles in %s; whether "
+                                      "it found it there it does not say"
+                                    : "not kept: ONNX Runtime has %s keep nothing in %s",
+                        self->engine->listed, part->cache_dir);
+    }
     *compiled = p;
     return NORI_OK;
 }
