@@ -11,6 +11,13 @@ static bool is_named(const char *name, size_t n, const nori__builtin *b, const n
     return strlen(full) == n && memcmp(full, name, n) == 0;
 }
 
+/* A list that names rewrites of providers limits them to those; one that does not is about standard ones
+ * alone. */
+static bool wanted(const char *only, const char *full)
+{
+    return !only || !strchr(only, '/') || nori__pass_listed(only, full);
+}
+
 /* Names of providers' rewrites in a list must be of providers that the session has. */
 static nori_status check_names(const nori_session *s, const char *only, nori_error *err)
 {
@@ -42,7 +49,7 @@ nori_status nori__rewrite_for_providers(nori_session *s, const nori_session_opti
         for (const nori__rewrite *r = b ? b->rewrites : NULL; r && r->name; r++) {
             char full[128];
             snprintf(full, sizeof(full), "%s/%s", b->provider->name, r->name);
-            if (nori__pass_listed(o->passes, full)) {
+            if (wanted(o->passes, full)) {
                 NORI__TRY(r->infer ? nori__infer_edited(s->ir, err) : NORI_OK);
                 NORI__TRY(r->run(s->ir, err));
             }

@@ -94,9 +94,9 @@ static void set_cache(na_part *p)
     int result =
         c->Compilation_setCaching(p->compilation, p->self->cache_dir, (const uint8_t *)token);
     if (result == 0) {
-        nori__part_tell(p->part, "left to the driver: it may keep %u nodes in %s as %.16s...; NNAPI does "
-                        "not say whether it found them there",
-                        p->part->n_nodes, p->self->cache_dir, token);
+        nori__part_tell(p->part, "left to the driver: it may keep %u node%s in %s as %.16s...; NNAPI "
+                        "does not say whether it found something there",
+                        p->part->n_nodes, p->part->n_nodes == 1 ? "" : "s", p->self->cache_dir, token);
     } else {
         nori__part_tell(p->part, "not kept: ANeuralNetworksCompilation_setCaching gave %d", result);
     }
