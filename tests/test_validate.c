@@ -311,6 +311,39 @@ static void names_of_rewrites(void **state)
     make_end(&m);
 }
 
+/* A list of standard rewrites leaves those of providers alone; one that names one of these limits them. */
+static void lists_of_rewrites(void **state)
+{
+    static const struct {
+        const char *passes;
+        double y; /* -4, or what the faulty fusion of the provider's makes of it */
+    } cases[] = {{NULL, -4.4}, {"fold", -4.4}, {"", -4.4}, {"fold,cpu/fuse", -4}, {"cpu/join", -4.4}};
+    (void)state;
+    make m;
+    nori_model *model = three(&m, 2);
+    nori_tensor *in = node_values(NORI_FLOAT, NODE_DIMS(3), (double[]){1, 2, -3});
+    faulty = 0.1f;
+    n_passes = 1;
+    for (size_t i = 0; i < NORI__COUNT(cases); i++) {
+        nori_session *s = NULL;
+        nori_error err = {0};
+        nori_session_options o;
+        nori_tensor *out[1] = {NULL};
+        nori_session_options_default(&o);
+        o.passes = cases[i].passes;
+        assert_int_equal(nori_session_create(model, &o, &s, &err), NORI_OK);
+        node_run(s, (const nori_tensor *const[]){in}, 1, out, 1, NORI_OK);
+        assert_true(fabs(nori__tensor_get_f64(out[0], 1) - cases[i].y) < 1e-6);
+        nori_tensor_free(out[0]);
+        nori_session_free(s);
+    }
+    faulty = 0;
+    n_passes = NORI__COUNT(passes);
+    nori_tensor_free(in);
+    nori_model_free(model);
+    make_end(&m);
+}
+
 static void own_and_inherited(void **state)
 {
     (void)state;
@@ -383,6 +416,7 @@ int main(void)
         cmocka_unit_test(by_hand), cmocka_unit_test(by_type), cmocka_unit_test(spread),
         cmocka_unit_test(forms),
         cmocka_unit_test(levels), cmocka_unit_test(names_of_rewrites),
+        cmocka_unit_test(lists_of_rewrites),
         cmocka_unit_test(own_and_inherited), cmocka_unit_test(layers_of_half_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
