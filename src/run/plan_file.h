@@ -10,7 +10,8 @@
  *     messages the model as ONNX has it; the data of its larger initializers are in "data", which they
  *              name as external data
  *     table    a nori__pack_entry for each block
- * Numbers are little-endian. All a reader follows, offsets, sizes and messages, is checked when it is
+ * Numbers are in the order of the machine's bytes, as packed weights are: on one of the other order the
+ * form's number is another. All a reader follows, offsets, sizes and messages, is checked when it is
  * opened; data and blocks are numbers, which may have any value. */
 #ifndef NORI_RUN_PLAN_FILE_H
 #define NORI_RUN_PLAN_FILE_H
