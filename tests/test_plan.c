@@ -141,6 +141,14 @@ static void the_same_bits(void **state)
         nori_tensor *want = run(model, &t, 2, &use), *plain = run(model, &t, 0, &use), *got;
         write_plan(model);
         assert_int_equal(nori_model_load(NULL, path, NULL, &plan, &err), NORI_OK);
+        size_t first, second;
+        uint8_t *once = read_plan(0, &first);
+        write_plan(model); /* the same bytes: nothing of what memory held before */
+        uint8_t *twice = read_plan(0, &second);
+        assert_int_equal(first, second);
+        assert_memory_equal(once, twice, first);
+        free(once);
+        free(twice);
         got = run(plan, &t, 2, &use);
         if (use.found == 0 || use.packed > 0) {
             print_error("model %zu: %zu found, %zu packed\n", i, use.found, use.packed);

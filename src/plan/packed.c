@@ -160,6 +160,7 @@ void *nori__packed(const nori_allocator *a, size_t size, bool *ready)
         memcpy(memory, p->bytes + e->offset, size);
         *ready = true;
     } else if (!p->entries) {
+        memset(memory, 0, size); /* what a kernel leaves as it is goes into the file, too */
         if (!make_room(p)) {
             nori__release(p->from, memory, size);
             return NULL;
