@@ -237,14 +237,18 @@ static bool rms_norm(expansion *e, nori__value *x, nori_type t)
     double axes[NORI_MAX_RANK];
     nori_type in = (nori_type)nori__attr_i(e->n, "stash_type", NORI_FLOAT);
     int64_t count = norm_axes(e, x->type.rank, axes);
-    if (count == 0 || e->n->input_count < 2 || (t == NORI_DOUBLE && in == NORI_FLOAT)) {
+    if (count == 0 || e->n->input_count < 2 || !e->n->inputs[1] || (t == NORI_DOUBLE && in == NORI_FLOAT)) {
+        return false;
+    }
+    nori_type out = (nori_type)e->n->inputs[1]->type.elem; /* that of the scale, which need not be x's */
+    if (out == NORI_UNDEFINED) {
         return false;
     }
     nori__value *wide = cast(e, x, in);
     nori__value *square = mean(e, put(e, "Mul", wide, wide), axes, count);
     double epsilon = (double)nori__attr_f(e->n, "epsilon", 1e-5f);
     nori__value *size = put(e, "Sqrt", put(e, "Add", square, number(e, in, epsilon)), NULL);
-    scale_out(e, put(e, "Div", wide, size), in, t);
+    scale_out(e, put(e, "Div", wide, size), in, out);
     return true;
 }
 
