@@ -52,6 +52,7 @@ static const struct {
     {NORI__OP_ONNX_Resize, {{100, 0.25, 0}, {100, 0.10, 0}}},
 };
 static const cost to_ints = {200, 0.45, 0}, to_floats = {150, 0.30, 0};
+static const double parted = 0.30; /* of an element, where the reader would else be part of the maker */
 static const cost inputs_to_ints = {200, 0.30, 0}; /* of the graph: they are nowhere else yet */
 
 /* Channels are computed in blocks of so many. */
@@ -212,9 +213,27 @@ static bool counts(const nori__quantizer *q, const nori__value *v)
     return !nori__value_const(v) && nori__q_of(q, v)->seen;
 }
 
-static double change_cost(const nori__quantizer *q, const nori__value *v, bool ints)
+/* Whether the only reader is one that float kernels do along with the weighted node before it. */
+static bool would_join(const nori__value *v, const readers *r)
 {
-    return of(!ints ? to_floats : v->producer ? to_ints : inputs_to_ints, elements(q, v), 0);
+    static const nori__op_id ids[] = {NORI__OP_ONNX_BatchNormalization, NORI__OP_ONNX_HardSwish,
+                                      NORI__OP_ONNX_HardSigmoid, NORI__OP_ONNX_Relu,
+                                      NORI__OP_ONNX_Clip, NORI__OP_ONNX_Sigmoid,
+                                      NORI__OP_ONNX_Add, NORI__OP_ONNX_Mul};
+    bool one = v->uses == 1 && r->first[v->id + 1] - r->first[v->id] == 1 && v->producer &&
+               nori__q_role_of(v->producer) == NORI__Q_WEIGHTED;
+    for (size_t i = 0; one && i < NORI__COUNT(ids); i++) {
+        if (nori__node_is(r->nodes[r->first[v->id]], ids[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static double change_cost(const nori__quantizer *q, const nori__value *v, const readers *r, bool ints)
+{
+    double count = elements(q, v), more = !ints && would_join(v, r) ? parted * count : 0;
+    return of(!ints ? to_floats : v->producer ? to_ints : inputs_to_ints, count, 0) + more;
 }
 
 /* What it costs where who makes a value and who reads it differ in form: once, however many read. */
@@ -222,8 +241,8 @@ static void add_value(cut *c, const nori__value *v, const readers *r)
 {
     uint32_t first = r->first[v->id], end = r->first[v->id + 1];
     size_t from = at(c, v->producer), back = c->next++, forth = c->next++;
-    nori__flow_edge(c->flow, back, from, picoseconds(change_cost(c->q, v, true)));
-    nori__flow_edge(c->flow, from, forth, picoseconds(change_cost(c->q, v, false)));
+    nori__flow_edge(c->flow, back, from, picoseconds(change_cost(c->q, v, r, true)));
+    nori__flow_edge(c->flow, from, forth, picoseconds(change_cost(c->q, v, r, false)));
     for (uint32_t i = first; i < end; i++) {
         const nori__node *n = r->nodes[i];
         size_t to = reads_data(n, v) ? at(c, n) : FLOATS;
@@ -289,7 +308,7 @@ static double won(const nori__quantizer *q, const readers *r, const bool *floats
             other = other || !ints;
         }
         if (counts(q, v) && (made ? other : one)) {
-            sum -= change_cost(q, v, !made);
+            sum -= change_cost(q, v, r, !made);
         }
     }
     return sum;
