@@ -30,7 +30,8 @@ test-all:
 	@$(MAKE) --no-print-directory build
 	@ctest --test-dir $(BUILD) --output-on-failure
 
-# gcc -fanalyzer, clang-tidy and cppcheck; files that did not change are not looked at again.
+# gcc -fanalyzer and cppcheck, with TOOLS=gcc,tidy,cppcheck clang-tidy too; files that did not change are not
+# looked at again.
 analyze:
 	@tools/setup.sh clang-tidy cppcheck
 	@tools/analyze.py $(if $(TOOLS),--tools $(TOOLS))

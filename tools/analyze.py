@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""analyze.py [--tools gcc,tidy,cppcheck] [--all] [FILE...]: static analysis of src/ and cli/.
+"""analyze.py [--tools gcc,tidy,cppcheck] [FILE...]: static analysis of src/ and cli/.
 
 Runs gcc -fanalyzer, clang-tidy (checks: .clang-tidy) and cppcheck on each source, and prints what they
 find. A file is looked at again only when it, a header of this tree that it includes, or a setting has
@@ -52,7 +52,8 @@ def commands():
                 out = words.index("-o")
                 words = words[:out] + words[out + 2:]
                 model = MODELS[name.startswith("cli/")]
-                if name not in DEFINE_MODEL and (model is MODELS[1] or f"-I{ROOT}/src" in words):
+                inside = {f"-I{ROOT}/src", f"-I{ROOT}/include"} <= set(words)
+                if name not in DEFINE_MODEL and (model is MODELS[1] or inside):
                     words[1:1] = ["-include", model]
                 found[name] = words
     os.makedirs(DATABASE, exist_ok=True)
@@ -140,7 +141,7 @@ def source_line(name, line):
 def main():
     ask = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     ask.add_argument("files", nargs="*", help="sources; default: all of src/ and cli/")
-    ask.add_argument("--tools", default="gcc,tidy,cppcheck")
+    ask.add_argument("--tools", default="gcc,cppcheck", help="of gcc, tidy, cppcheck")
     ask.add_argument("--jobs", type=int, default=os.cpu_count())
     asked = ask.parse_args()
     tools = asked.tools.split(",")
@@ -180,7 +181,7 @@ def main():
         print(f"{PROGRAMS[tool] + (' -fanalyzer' if tool == 'gcc' else '')}: {count} found in {len(names)} "
               f"files ({looked} looked at now, {time.monotonic() - start:.0f} s), {judged} known to be none",
               flush=True)
-    if not asked.files and set(tools) == set(PROGRAMS):
+    if not asked.files and {"gcc", "cppcheck"} <= set(tools):
         for i, row in enumerate(rows):
             if i not in used:
                 left += 1

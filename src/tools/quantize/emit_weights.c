@@ -15,7 +15,7 @@ typedef struct emitting {
 
 static bool as_matrix(const nori__node *n, const nori_tensor *w, nori__q_matrix *m)
 {
-    if (w->rank != 2 || (!nori__node_is(n, NORI__OP_ONNX_MatMul) &&
+    if (!w || w->rank != 2 || (!nori__node_is(n, NORI__OP_ONNX_MatMul) &&
                          !nori__node_is(n, NORI__OP_ONNX_Gemm))) {
         return false;
     }
