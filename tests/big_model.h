@@ -132,7 +132,7 @@ static inline void big_tensor(big *b, const char *name, nori_type type, int rank
         }
         wire_int(&t, 14, 1);
     } else {
-        wire_bytes(&t, 9, data, size);
+        wire_list(&t, 9, (nori_type)type, data, size);
     }
     wire_sub(&b->graph, 5, &t);
 }
