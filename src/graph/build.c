@@ -278,7 +278,7 @@ static bool wire_early(const nori__graph *g, nori__node *node, const nori__pb_no
 }
 
 /* Of one node: what infers and runs it keeps a shape for each. */
-enum { MOST_WIRES = 32768 };
+enum { MOST_WIRES = 65536 };
 
 /* The node with its outputs declared; attributes, and inputs that did not come before it, wait
  * until all names are known. */
