@@ -60,6 +60,7 @@ typedef struct cli_verb {
 } cli_verb;
 
 #define CLI_MAX_OPTIONS 256
+#define CLI_CPU_LEVELS "base|avx2|avx512|amx" /* what NORI_CPU may say */
 typedef struct cli_args {
     const cli_verb *verb;
     const char *positional[64];
@@ -73,6 +74,7 @@ typedef struct cli_args {
     nori_env *env; /* made by cli_load */
     bool cache_told; /* a provider said what it found in the folder of --cache */
     bool guessed;  /* free dimensions of random inputs were taken as 1 */
+    bool guessed_integers; /* integer inputs were random */
 } cli_args;
 
 /* The verbs, in the order of help; NULL ends (main.c). */

@@ -1,4 +1,5 @@
 /* main.c: the table of verbs (verbs.h) and the reading of arguments. A verb is a file cmd_<verb>.c. */
+#include <signal.h>
 #include <string.h>
 
 #include "cli.h"
@@ -139,6 +140,7 @@ static int run_verb(const cli_verb *verb, int argc, char **argv)
 int main(int argc, char **argv)
 {
     int code = EXIT_YES;
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is an error of writing, said as one */
     const cli_verb *verb = argc < 2 ? NULL : cli_find_verb(argv[1]);
     if (verb) {
         code = run_verb(verb, argc, argv);

@@ -4,6 +4,7 @@
 #define NORI_TESTS_REWRITE_CASE_H
 
 #include "make_model.h"
+#include "nori/tools.h"
 
 /* names: separated by a space; shapes are left to inference. */
 static inline void rewrite_outputs(make *m, const char *names, nori_type type)
@@ -38,6 +39,43 @@ static inline void rewrite_left(const nori__ir *ir, const char *expected, const 
         print_error("%s:\n", what);
     }
     assert_string_equal(found, wanted);
+}
+
+static inline uint64_t rewrite__macs(make *m, const char *providers, int level, const nori_tensor *x)
+{
+    nori__text bytes;
+    nori_model *model = NULL;
+    nori_session *session = NULL;
+    nori_session_options options;
+    nori_costs *costs = NULL;
+    nori_cost_total total = {.size = sizeof(total)};
+    nori_error err = {0};
+    nori__text_init(&bytes, &nori__malloc);
+    assert_int_equal(nori__pb_write_model(&m->model, &bytes, &err), NORI_OK);
+    nori_session_options_default(&options);
+    options.providers = providers;
+    options.level = level;
+    assert_int_equal(nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, &err), NORI_OK);
+    assert_int_equal(nori_session_create(model, &options, &session, &err), NORI_OK);
+    assert_int_equal(nori_session_costs(session, &x, 1, &costs, &err), NORI_OK);
+    nori_costs_total(costs, &total);
+    assert_int_equal(total.unknown, 0);
+    nori_costs_free(costs);
+    nori_session_free(session);
+    nori_model_free(model);
+    nori__text_free(&bytes);
+    return total.macs;
+}
+
+/* What is rewritten counts as much work as the file's own nodes. */
+static inline void rewrite_work(make *m, const nori_tensor *x, const char *what)
+{
+    uint64_t own = rewrite__macs(m, "reference", 0, x), ours = rewrite__macs(m, "cpu", 2, x);
+    if (own != ours) {
+        print_error("%s: %llu multiply-adds in the file, %llu counted\n", what, (unsigned long long)own,
+                    (unsigned long long)ours);
+    }
+    assert_true(own == ours);
 }
 
 /* A tensor of zeros: shape is "2 3 4". */

@@ -318,6 +318,7 @@ static void networks(void **state)
         /* What depends on the block (of 4, 8 or 16 channels) is written for all of them. */
         check_nodes(&m, &nets[i]);
         nori_tensor *x = input_of(&nets[i]), *want[2] = {0}, *first[2] = {0};
+        rewrite_work(&m, x, nets[i].what);
         size_t n_out = strchr(nets[i].outputs, ' ') ? 2 : 1;
         model_run(&m, "reference", 0, 1, x, want, n_out);
         for (size_t t = 0; t < NORI__COUNT(threads); t++) {

@@ -289,6 +289,7 @@ static void check_results(make *m, const net *c, nori_type type)
     for (int64_t i = 0; i < x->count; i++) {
         ((uint8_t *)x->data)[i] = (uint8_t)random_byte(&seed);
     }
+    rewrite_work(m, x, c->what);
     model_run(m, "reference", 0, 1, x, want, n_out);
     for (int threads = 1; threads <= 5; threads += threads) {
         nori_tensor *got[2] = {0};

@@ -40,6 +40,7 @@ with tempfile.TemporaryDirectory() as place:
     # There and back, by a file and by a pipe.
     write("a.txt", TEXT % "batch")
     expect(run("build", "a.txt", "-o", "a.onnx")[0], "a.onnx was written: 2 nodes")
+    expect(run("build", "a.txt", "-o", "a.onnx")[0], "%d B; next" % os.path.getsize("a.onnx"))
     text = run("inspect", "a.onnx", "--text")[0]
     expect(text, "float[batch,4] x", "w = {1, 2.5, -3, 0}", "t = Mul(x, w)")
     write("b.txt", text)

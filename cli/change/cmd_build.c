@@ -1,6 +1,7 @@
 /* cmd_build.c: a model from its text, as `nori inspect --text` writes it or a person does. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 #include "nori/text.h"
@@ -79,16 +80,18 @@ static size_t node_count(const nori_model *model)
 
 static void print(const cli_args *args, const nori_model *model, const char *output)
 {
+    struct stat made;
+    uint64_t size = stat(output, &made) == 0 ? (uint64_t)made.st_size : 0;
     if (args->json) {
         cli_json j;
         cli_json_begin(&j, stdout);
         cli_json_string(&j, "output", output);
         cli_json_uint(&j, "nodes", node_count(model));
-        cli_json_uint(&j, "bytes", nori_model_file_bytes(model));
+        cli_json_uint(&j, "bytes", size);
         cli_json_finish(&j);
     } else if (!args->quiet) {
         char bytes[32];
-        cli_bytes_text(nori_model_file_bytes(model), bytes, sizeof(bytes));
+        cli_bytes_text(size, bytes, sizeof(bytes));
         printf("%s was written: %zu node%s, %s; next: nori check %s\n", output, node_count(model),
                node_count(model) == 1 ? "" : "s", bytes, output);
     }

@@ -142,9 +142,15 @@ int cli_fail(const cli_args *args, const nori_error *err)
     fprintf(stderr, "\n");
     if (err->hint[0]) {
         fprintf(stderr, "  hint: %s\n", err->hint);
-    } else if (args->guessed && (err->status == NORI_ERROR_MODEL || err->status == NORI_ERROR_DATA)) {
-        fprintf(stderr, "  hint: free dimensions of random inputs were taken as 1; "
-                        "--dim NAME=N and --shape say other sizes\n");
+    } else if (err->status == NORI_ERROR_MODEL || err->status == NORI_ERROR_DATA) {
+        if (args->guessed) {
+            fprintf(stderr, "  hint: free dimensions of random inputs were taken as 1; "
+                            "--dim NAME=N and --shape say other sizes\n");
+        }
+        if (args->guessed_integers) {
+            fprintf(stderr, "  hint: integer inputs were random, 0 to 9, which may be no index or token "
+                            "of this model; --input NAME=FILE gives real ones\n");
+        }
     }
     return code_of(err->status);
 }
@@ -270,6 +276,23 @@ void cli_load_options(const cli_args *args, nori_load_options *o)
     o->allow_outside = cli_has(args, "--allow-outside");
 }
 
+/* A level that is misspelt would test nothing. */
+static void warn_of_level(const cli_args *args)
+{
+    const char *asked = getenv("NORI_CPU");
+    for (const char *at = CLI_CPU_LEVELS; asked && *at; at += *at == '|') {
+        size_t n = strcspn(at, "|");
+        if (strlen(asked) == n && strncmp(at, asked, n) == 0) {
+            return;
+        }
+        at += n;
+    }
+    if (asked && asked[0]) {
+        cli_warn(args, "NORI_CPU=%.40s is none of %s: level %s is used", asked, CLI_CPU_LEVELS,
+                 nori_cpu_level());
+    }
+}
+
 #define LARGE_FILE (100u << 20)
 
 int cli_environment(cli_args *args)
@@ -287,6 +310,7 @@ int cli_environment(cli_args *args)
     e.threads = (int)threads;
     e.log = log_line;
     e.log_user = args;
+    warn_of_level(args);
     return nori_env_create(&e, &args->env, &err) == NORI_OK ? cli_load_ops(args, args->env)
                                                             : cli_fail(args, &err);
 }

@@ -112,6 +112,7 @@ int cli_random(cli_args *args, const nori_value_info *info, uint64_t seed, nori_
                          info->name, info->name);
     }
     args->guessed |= guessed && !cli_has(args, "--shape");
+    args->guessed_integers |= info->type == NORI_INT64 || info->type == NORI_INT32;
     if (nori_tensor_create(NULL, info->type, rank, dims, tensor, &err) != NORI_OK) {
         return cli_fail_input(args, info, rank, dims, &err);
     }

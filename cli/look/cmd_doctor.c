@@ -164,7 +164,7 @@ static void print_text(const char *reason)
     printf("nori       %s\n", nori_version());
     printf("CPU        %s\n", nori_cpu_name());
     printf("features   %s\n", nori_cpu_features());
-    printf("level      %s (NORI_CPU=base|avx2|avx512|amx lowers it)\n", nori_cpu_level());
+    printf("level      %s (NORI_CPU=" CLI_CPU_LEVELS " lowers it)\n", nori_cpu_level());
     printf("threads    %s\n", reason);
     printf("libraries\n");
     for (size_t i = 0; library_at(i, &name, &use, &have); i++) {

@@ -4,6 +4,7 @@
 
 #include "bench_profile.h"
 #include "bench_versus.h"
+#include "phases.h"
 
 static const cli_option options[] = {
     CLI_INPUT_OPTIONS,
@@ -23,7 +24,7 @@ typedef struct bench {
     nori_session *session;
     nori_tensor **in, **out;
     size_t n_in, n_out;
-    uint64_t load_ns, create_ns, first_ns;
+    cli_phases phases;
     uint64_t *times; /* of the steady runs, sorted */
     long runs;
     nori_costs *costs;
@@ -47,7 +48,7 @@ static int run_all(bench *b)
         }
         uint64_t took = nori_clock_ns() - start;
         if (i == 0) {
-            b->first_ns = took;
+            b->phases.first_ns = took;
         } else {
             b->times[i - 1] = took;
         }
@@ -86,29 +87,12 @@ static double ms(uint64_t ns)
     return (double)ns / 1e6;
 }
 
-/* The parts of loading and creating, as the library timed them. */
-static void json_phases(const bench *b, cli_json *j)
-{
-    nori_timing t = {.size = sizeof(t)};
-    nori_session_timing(b->session, &t);
-    cli_json_object(j, "phases_ms");
-    cli_json_number(j, "read", ms(t.read_ns), 6);
-    cli_json_number(j, "build", ms(t.build_ns), 6);
-    cli_json_number(j, "infer", ms(t.infer_ns), 6);
-    cli_json_number(j, "optimize", ms(t.optimize_ns), 6);
-    cli_json_number(j, "plan", ms(t.plan_ns), 6);
-    cli_json_end(j);
-}
-
 static void print_json(const bench *b, const nori_memory_stats *m, const nori_cost_total *total,
                        const profile *p)
 {
     cli_json j;
     cli_json_begin(&j, stdout);
-    cli_json_number(&j, "load_ms", ms(b->load_ns), 6);
-    cli_json_number(&j, "create_ms", ms(b->create_ns), 6);
-    json_phases(b, &j);
-    cli_json_number(&j, "first_ms", ms(b->first_ns), 6);
+    cli_phases_json(&j, &b->phases, b->session);
     cli_json_number(&j, "min_ms", ms(b->times[0]), 6);
     cli_json_number(&j, "median_ms", quantile_ms(b, 0.5), 6);
     cli_json_number(&j, "p95_ms", quantile_ms(b, 0.95), 6);
@@ -132,17 +116,11 @@ static void print_text(const bench *b, const nori_memory_stats *m, const nori_co
 {
     char peak[32], packed[32], active[32], macs[32];
     double median = quantile_ms(b, 0.5);
-    nori_timing t = {.size = sizeof(t)};
-    nori_session_timing(b->session, &t);
     cli_bytes_text(nori_peak_memory(), peak, sizeof(peak));
     cli_bytes_text(m->packed_bytes, packed, sizeof(packed));
     cli_bytes_text(m->peak_activation_bytes, active, sizeof(active));
     cli_count_text(total->macs, macs, sizeof(macs));
-    printf("%-12s %10.3f ms: read %.3f, build %.3f\n", "load", ms(b->load_ns), ms(t.read_ns),
-           ms(t.build_ns));
-    printf("%-12s %10.3f ms: infer %.3f, optimize %.3f, plan %.3f\n", "create", ms(b->create_ns),
-           ms(t.infer_ns), ms(t.optimize_ns), ms(t.plan_ns));
-    printf("%-12s %10.3f ms\n", "first run", ms(b->first_ns));
+    cli_phases_print(stdout, &b->phases, b->session);
     printf("%-12s %10.3f ms min, %.3f median, %.3f p95 (%ld run%s, %d thread%s)\n", "steady",
            ms(b->times[0]), median, quantile_ms(b, 0.95), b->runs, b->runs == 1 ? "" : "s",
            nori_env_threads(b->args->env), nori_env_threads(b->args->env) == 1 ? "" : "s");
@@ -205,8 +183,8 @@ static int measure(bench *b)
     if (code == EXIT_YES) {
         code = cli_session(b->args, b->model, timed, &b->session);
     }
-    b->load_ns = loaded - start;
-    b->create_ns = nori_clock_ns() - loaded;
+    b->phases.load_ns = loaded - start;
+    b->phases.create_ns = nori_clock_ns() - loaded;
     if (code == EXIT_YES) {
         code = prepare(b);
     }

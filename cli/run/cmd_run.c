@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "phases.h"
 #include "run_job.h"
 
 static const cli_option options[] = {
@@ -13,6 +14,7 @@ static const cli_option options[] = {
     {"--atol", "X[,Y..]", "absolute tolerance, one or one per output (default 1e-5)"},
     {"--rtol", "X[,Y..]", "relative tolerance, one or one per output (default 1e-3)"},
     {"--rms", "X[,Y..]", "also: limit for the relative RMS difference ('-': none)"},
+    {"--timing", NULL, "how long loading, creating and the run took, by phase, on standard error"},
     CLI_SESSION_OPTIONS,
     CLI_LOAD_OPTIONS,
     CLI_QUIET_OPTION,
@@ -61,7 +63,7 @@ static int read_labels(run_job *j, const char *path)
 static bool options_fit(const cli_args *args)
 {
     static const char *const random[] = {"--input", "--shape", "--seed", "--labels", "--top", "--mean",
-                                         "--std", "--range", "--bgr"};
+                                         "--std", "--range", "--bgr", "--timing"};
     static const char *const compared[] = {"--atol", "--rtol", "--rms"};
     bool stored = cli_has(args, "--test-data");
     for (size_t i = 0; stored && i < sizeof(random) / sizeof(random[0]); i++) {
@@ -99,7 +101,7 @@ int run_once(run_job *j)
     return EXIT_YES;
 }
 
-static int with_session(run_job *j)
+static int with_session(run_job *j, cli_phases *phases)
 {
     j->n_in = nori_session_input_count(j->session);
     j->n_out = nori_session_output_count(j->session);
@@ -118,7 +120,9 @@ static int with_session(run_job *j)
                           j->inputs);
     }
     if (code == EXIT_YES) {
+        uint64_t start = nori_clock_ns();
         code = run_once(j);
+        phases->first_ns = nori_clock_ns() - start;
     }
     if (code == EXIT_YES) {
         code = run_write_outputs(j);
@@ -137,19 +141,27 @@ static void free_tensors(nori_tensor **list, size_t count)
 static int run(cli_args *args)
 {
     run_job j = {.args = args};
+    cli_phases phases = {0};
     nori_model *model = NULL;
     if (!cli_number(args, "--top", 1, TOP_MOST, 5, &j.top) || !options_fit(args)) {
         return EXIT_USAGE;
     }
+    uint64_t start = nori_clock_ns();
     int code = cli_load(args, &model);
+    phases.load_ns = nori_clock_ns() - start;
     if (code == EXIT_YES && cli_has(args, "--labels")) {
         code = read_labels(&j, cli_value(args, "--labels"));
     }
     if (code == EXIT_YES) {
+        start = nori_clock_ns();
         code = cli_session(args, model, 0, &j.session);
+        phases.create_ns = nori_clock_ns() - start;
     }
     if (code == EXIT_YES) {
-        code = with_session(&j);
+        code = with_session(&j, &phases);
+    }
+    if (code == EXIT_YES && cli_has(args, "--timing")) {
+        cli_phases_print(stderr, &phases, j.session);
     }
     free_tensors(j.inputs, j.n_in);
     free_tensors(j.outputs, j.n_out);

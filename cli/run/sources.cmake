@@ -4,4 +4,5 @@ nori_cli_sources(
     cmd_bench.c
     cmd_compile.c
     cmd_run.c
+    phases.c
 )

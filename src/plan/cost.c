@@ -77,6 +77,47 @@ static bool count_blocked_conv(counting *c)
            times(&c->macs, y->dims[3]) && times(&c->macs, size);
 }
 
+/* x [N, blocks, H, W, block] through 1 x 1 weights [E, C, 1, 1], then depthwise ones [E, 1, k, k]. */
+static bool count_blocked_expand(counting *c)
+{
+    const nori_tensor *x = in_of(c, 0), *wide = in_of(c, 1), *y = out_of(c, 0);
+    counting each = *c;
+    int64_t depthwise = 0, size;
+    if (!x || !y || x->rank != 5 || y->rank != 5 || !wide || wide->rank < 1 || !kernel_size(wide, &size)) {
+        return false;
+    }
+    each.in = c->in + 2; /* the depthwise weights stand where a convolution's do */
+    each.n_in = c->n_in > 2 ? c->n_in - 2 : 0;
+    if (!count_blocked_conv(&each)) {
+        return false;
+    }
+    depthwise = each.macs;
+    c->macs = x->dims[0];
+    return times(&c->macs, x->dims[2]) && times(&c->macs, x->dims[3]) &&
+           times(&c->macs, wide->dims[0]) && times(&c->macs, size) &&
+           nori__add_i64(c->macs, depthwise, &c->macs);
+}
+
+/* The convolution before the pool: its strides, dilations and pads are in conv_window. */
+static bool count_blocked_stem(counting *c)
+{
+    const nori_tensor *x = in_of(c, 0), *w = in_of(c, 1);
+    size_t n = 0;
+    const int64_t *conv = nori__attr_ints(c->node, "conv_window", &n);
+    int64_t size;
+    if (!x || x->rank != 4 || !w || w->rank != 4 || n != 8 || !kernel_size(w, &size)) {
+        return false;
+    }
+    c->macs = x->dims[0];
+    for (int d = 0; d < 2; d++) {
+        int64_t rest = x->dims[d + 2] + conv[4 + d] + conv[6 + d] - ((w->dims[d + 2] - 1) * conv[2 + d] + 1);
+        if (!times(&c->macs, rest < 0 ? 0 : rest / conv[d] + 1)) {
+            return false;
+        }
+    }
+    return times(&c->macs, w->dims[0]) && times(&c->macs, size);
+}
+
 static bool count_blocked_conv_transpose(counting *c)
 {
     const nori_tensor *x = in_of(c, 0), *w = in_of(c, 1);
@@ -276,6 +317,9 @@ static const struct {
     {"com.microsoft", "FusedConv", count_conv},
     {"nori", "BlockedConv", count_blocked_conv},
     {"nori", "BlockedConvTranspose", count_blocked_conv_transpose},
+    {"nori", "BlockedExpand", count_blocked_expand},
+    {"nori", "BlockedStem", count_blocked_stem},
+    {"nori", "LastConv", count_qlinear_conv},
     {"nori", "Product", count_matmul},
     {"nori", "Attend", count_attend},
     {"", "QLinearConv", count_qlinear_conv},

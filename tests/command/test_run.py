@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import resource
 import shutil
 import stat
 import struct
@@ -389,6 +390,36 @@ class Run(case.Case):
         self.nori("run", path, "--dim", "n=100000", "--memory", "1M")
         r = self.nori("run", path, "--dim", "n=1000000", "--memory", "1M", code=4)
         self.assertIn("the limit is 1048576", r.err)
+
+    # ---- around a run ----
+
+    def test_timing(self):
+        files = [self.file("a.npy", self.a), self.file("b.npy", self.b)]
+        plain = self.nori("run", self.two, *files)
+        timed = self.nori("run", self.two, *files, "--timing")
+        self.assertEqual((plain.out, plain.err), (timed.out, ""))
+        for word in ("load", "read", "build", "create", "infer", "optimize", "plan", "first run"):
+            self.assertIn(word, timed.err)
+
+    def test_a_level_that_is_none(self):
+        r = self.nori("run", self.two, "--dim", "n=2", env={"NORI_CPU": "AVX3"})
+        self.assertIn("NORI_CPU=AVX3 is none of base|avx2", r.err)
+        self.assertEqual(self.nori("run", self.two, "--dim", "n=2", env={"NORI_CPU": "base"}).err, "")
+
+    def test_a_file_that_may_not_grow(self):
+        out = self.path("y.npz")
+        r = self.nori("run", self.two, "--dim", "n=20000", "--output", out, code=None,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+        self.assertEqual(r.code, 3)
+        self.assertIn("y.npz", r.err)
+        self.assertEqual([f for f in os.listdir(os.path.dirname(out)) if ".nori" in f or "y.npz" in f], [])
+
+    def test_random_integers_are_told(self):
+        path = self.file("g.onnx", m.model(m.Graph(
+            [m.node("Gather", ["t", "x"], ["y"])],
+            [m.value("t", m.tensor_type(m.FLOAT, [1, 2])), m.value("x", m.tensor_type(m.INT64, [50]))],
+            [m.value("y", m.tensor_type(m.FLOAT, [50, 2]))])))
+        self.assertIn("integer inputs were random", self.nori("run", path, code=3).err)
 
 
 if __name__ == "__main__":

@@ -298,8 +298,9 @@ nori_status nori__npy_write(const nori_tensor *t, nori__text *out, nori_error *e
         descr = kinds[i].type == (nori_type)t->type ? kinds[i].descr : descr;
     }
     if (!descr || t->kind != NORI_KIND_TENSOR) {
-        nori_status s = nori__fail(err, NORI_ERROR_UNSUPPORTED, ".npy cannot hold type %s",
-                                   nori_type_name(t->type));
+        nori_status s = nori__fail(err, NORI_ERROR_UNSUPPORTED, ".npy cannot hold %s%s",
+                                   t->kind == NORI_KIND_TENSOR ? "type " : "a sequence, map or optional",
+                                   t->kind == NORI_KIND_TENSOR ? nori_type_name(t->type) : "");
         nori__hint(err, "write a .pb file instead");
         return s;
     }
