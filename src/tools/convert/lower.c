@@ -171,6 +171,20 @@ static void drop_unused(nori__node *n, const nori__schema *from, const nori__sch
     }
 }
 
+/* Selu's constants got more digits with operator set 6: across it they are written down. */
+static nori_status keep_constants(nori__lowering *l, nori__node *n)
+{
+    bool old = n->version < 6;
+    if (!nori__node_is(n, NORI__OP_ONNX_Selu) || old == (l->opset < 6)) {
+        return NORI_OK;
+    }
+    float alpha = nori__attr_f(n, "alpha", old ? 1.6732f : 1.67326319217681884765625f);
+    float gamma = nori__attr_f(n, "gamma", old ? 1.0507f : 1.05070102214813232421875f);
+    return nori__node_set_float(n, "alpha", alpha) && nori__node_set_float(n, "gamma", gamma)
+               ? NORI_OK
+               : nori__no_memory(l->err);
+}
+
 /* Axes count from the end only since operator set 11. */
 static nori_status count_from_front(nori__lowering *l, nori__node *n, const nori__schema *to)
 {
@@ -244,6 +258,7 @@ static nori_status lower_node(nori__lowering *l, nori__node *n)
     if (n->version < 13 && l->opset >= 13) {
         NORI__TRY(nori__raise_softmax(l, n));
     }
+    NORI__TRY(keep_constants(l, n));
     const nori__schema *to = nori__schema_find("", n->op_type, l->opset);
     trim(n);
     drop_unused(n, from, to);

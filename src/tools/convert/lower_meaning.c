@@ -101,6 +101,9 @@ nori_status nori__raise_softmax(nori__lowering *l, nori__node *n)
     if (!soft || !nori__lower_has(n, 0) || n->output_count == 0 || !n->outputs[0]) {
         return NORI_OK;
     }
+    if (rank == 0) {
+        return nori__lower_keep(l, "a scalar has no axis %lld", (long long)axis);
+    }
     axis += axis < 0 && rank >= 0 ? rank : 0;
     bool alone = rank > 0 && axis >= 0 && axis < rank;
     for (int64_t d = axis + 1; alone && d < rank; d++) {
