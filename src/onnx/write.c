@@ -119,6 +119,13 @@ static void put_sub(writer *w, const nori__pb_field *field, const char *object,
     }
 }
 
+/* As its reader will have it: of int32_data the low half, whatever field its entries came from. */
+static uint64_t entry(const nori__pb_field *field, const nori__pb_any_list *list, size_t i)
+{
+    uint64_t v = ((const uint64_t *)list->items)[i];
+    return field->kind == F_I32S ? (uint64_t)(int64_t)(int32_t)(uint32_t)v : v;
+}
+
 static void put_numbers(writer *w, const nori__pb_field *field, const nori__pb_any_list *list)
 {
     size_t size = nori__pb_item_size(field);
@@ -127,7 +134,7 @@ static void put_numbers(writer *w, const nori__pb_field *field, const nori__pb_a
         if (!nori__pb_is_fixed(field)) {
             bytes = 0;
             for (size_t i = 0; i < list->count; i++) {
-                bytes += varint_size(((const uint64_t *)list->items)[i]);
+                bytes += varint_size(entry(field, list, i));
             }
         }
         put_tag(w, field, PB_WT_STRING);
@@ -146,7 +153,7 @@ static void put_numbers(writer *w, const nori__pb_field *field, const nori__pb_a
         if (!field->packed) {
             put_tag(w, field, PB_WT_VARINT);
         }
-        put_varint(w, ((const uint64_t *)list->items)[i]);
+        put_varint(w, entry(field, list, i));
     }
 }
 
