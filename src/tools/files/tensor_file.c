@@ -153,6 +153,8 @@ nori_status nori_tensor_read_rows(nori_env *env, const char *path, int64_t first
 
 nori_status nori_file_write(const char *path, const void *data, size_t size, nori_error *err)
 {
+    NORI__GIVEN(err, path);
+    NORI__GIVEN_LIST(err, data, size);
     nori__out_file *out = NULL;
     NORI__TRY(nori__out_open(&nori__malloc, path, &out, err));
     nori_status s = nori__out_write(out, data, size, err);
