@@ -23,8 +23,9 @@ if [ -n "$lacking" ]; then
 fi
 cmake --preset "$arch" >/dev/null && ninja -C "build/$arch" --quiet || exit 1
 # Left out, as hours in an emulator: kernels of every shape (cpu_blocked), whole runs of the quantizer and of
-# queues, a process a call. cuda and symbols: they call this machine's compiler and tools.
-slow='cpu_blocked.*|quantize_model|place|arguments'
+# queues, a process a call (arguments, and the command's tests, which mind the time it takes). cuda and symbols:
+# they call this machine's compiler and tools.
+slow='cpu_blocked.*|quantize_model|place|arguments|command_.*|text_command'
 foreign='cuda.*|symbols|headers|schema_fresh'
 ctest --test-dir "build/$arch" -L fast -E "^($slow|$foreign)\$" -j"$(nproc)" --timeout 600 --quiet \
     -O "build/$arch/tests.log" || { grep -aE 'Failed|Timeout|Not Run' "build/$arch/tests.log"; exit 1; }
