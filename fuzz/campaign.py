@@ -96,6 +96,7 @@ class LibFuzzer:
         kept, found = os.path.join(self.corpus, target), os.path.join(self.corpus, "found", target)
         os.makedirs(kept, exist_ok=True)
         os.makedirs(found, exist_ok=True)
+        os.makedirs(os.path.join(seeds, target), exist_ok=True)  # a target may have none
         before = files(found)
         log = found + ".log"
         with open(log, "w") as f:

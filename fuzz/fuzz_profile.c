@@ -15,12 +15,17 @@ void fuzz_profile(const uint8_t *data, size_t size)
     cli_args args = {.verb = &verb, .quiet = true, .env = fuzz_env()};
     const char *path = fuzz_file_open(&file, data, size);
     if (!nowhere) {
-        nowhere = freopen("/dev/null", "w", stderr);
+        nowhere = fopen("/dev/null", "w");
     }
     if (!path) {
         return;
     }
-    if (profile_read(&args, path, &p) == EXIT_YES) {
+    /* The stream alone, and only meanwhile: reports of sanitizers and the fuzzer's own go to file 2. */
+    FILE *before = stderr;
+    stderr = nowhere ? nowhere : before;
+    int code = profile_read(&args, path, &p);
+    stderr = before;
+    if (code == EXIT_YES) {
         profile_as_times(&p.steady, &times);
         profile_free(&p);
     }
