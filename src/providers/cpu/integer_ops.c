@@ -44,7 +44,8 @@ static nori_status run_table(nori_call *call)
     return NORI_OK;
 }
 
-/* The reference of the two products makes their sums alone: the kernel does the rest. */
+/* The reference of the two products makes their sums alone, the kernel does the rest: they must not be
+ * folded, which asks the reference. */
 #define ROW(id, name, flags, infer, reference)                                                     \
     {(nori__op_id)(id), NORI__DOMAINS, name, "integer", flags, infer, reference}
 static const struct row {
@@ -52,9 +53,9 @@ static const struct row {
     const nori__kernel *kernel;
 } rows[] = {
     {ROW(NORI__INTEGER_TABLE, "Table", NORI__OP_INPLACE, infer_table, run_table), &nori__cpu_table},
-    {ROW(NORI__INTEGER_CONV, "ConvToFloat", 0, infer_conv, nori__ref_ConvInteger),
+    {ROW(NORI__INTEGER_CONV, "ConvToFloat", NORI__OP_RANDOM, infer_conv, nori__ref_ConvInteger),
      &nori__cpu_to_float},
-    {ROW(NORI__INTEGER_MATMUL, "MatMulToFloat", 0, infer_matmul, nori__ref_MatMulInteger),
+    {ROW(NORI__INTEGER_MATMUL, "MatMulToFloat", NORI__OP_RANDOM, infer_matmul, nori__ref_MatMulInteger),
      &nori__cpu_to_float},
 };
 #undef ROW
