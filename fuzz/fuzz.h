@@ -52,6 +52,10 @@ typedef struct fuzz_file {
 } fuzz_file;
 const char *fuzz_file_open(fuzz_file *file, const uint8_t *data, size_t size);
 void fuzz_file_close(fuzz_file *file);
+/* The command's own words on standard error go nowhere between the two: the stream alone, since reports of
+ * sanitizers and the fuzzer's own go to file 2. */
+void fuzz_silent(void);
+void fuzz_aloud(void);
 /* Of graphs made by bytes, which of them came how far: a target that only ever is refused tries nothing. */
 typedef struct fuzz_counts {
     unsigned long made, ran, compared;

@@ -64,3 +64,20 @@ void fuzz_error_holds(nori_status status, const nori_error *err)
     FUZZ_HOLDS(status == NORI_OK || err->message[0] != 0);
     FUZZ_HOLDS(status != NORI_ERROR_INTERNAL);
 }
+
+static FILE *loud;
+
+void fuzz_silent(void)
+{
+    static FILE *nowhere;
+    if (!nowhere) {
+        nowhere = fopen("/dev/null", "w");
+    }
+    loud = stderr;
+    stderr = nowhere ? nowhere : loud;
+}
+
+void fuzz_aloud(void)
+{
+    stderr = loud;
+}

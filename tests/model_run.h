@@ -6,31 +6,52 @@
 #include "make_model.h"
 #include "nori/tools.h"
 
-static inline void model_run(make *m, const char *providers, int level, int threads,
-                             const nori_tensor *x, nori_tensor **out, size_t n_out)
-{
+/* A made model over its bytes, which are borrowed, with a session. */
+typedef struct model_open {
     nori__text bytes;
-    nori_model *model = NULL;
-    nori_session *session = NULL;
+    nori_model *model;
+    nori_session *session;
+} model_open;
+
+static inline model_open model_session(make *m, const char *providers, int level, int threads)
+{
+    model_open o = {0};
     nori_session_options options;
     nori_error err = {0};
-    nori__text_init(&bytes, &nori__malloc);
-    assert_int_equal(nori__pb_write_model(&m->model, &bytes, &err), NORI_OK);
+    nori__text_init(&o.bytes, &nori__malloc);
+    assert_int_equal(nori__pb_write_model(&m->model, &o.bytes, &err), NORI_OK);
     nori_session_options_default(&options);
     options.providers = providers;
     options.level = level;
     options.threads = threads;
-    assert_int_equal(nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, &err),
+    assert_int_equal(nori_model_load_memory(NULL, o.bytes.data, o.bytes.size, NULL, NULL, &o.model, &err),
                      NORI_OK);
-    nori_status status = nori_session_create(model, &options, &session, &err);
-    status = status == NORI_OK ? nori_session_run(session, &x, 1, out, n_out, &err) : status;
+    nori_status status = nori_session_create(o.model, &options, &o.session, &err);
     if (status != NORI_OK) {
         print_error("%s: %s\n", err.where, err.message);
     }
     assert_int_equal(status, NORI_OK);
-    nori_session_free(session);
-    nori_model_free(model);
-    nori__text_free(&bytes);
+    return o;
+}
+
+static inline void model_close(model_open *o)
+{
+    nori_session_free(o->session);
+    nori_model_free(o->model);
+    nori__text_free(&o->bytes);
+}
+
+static inline void model_run(make *m, const char *providers, int level, int threads,
+                             const nori_tensor *x, nori_tensor **out, size_t n_out)
+{
+    nori_error err = {0};
+    model_open o = model_session(m, providers, level, threads);
+    nori_status status = nori_session_run(o.session, &x, 1, out, n_out, &err);
+    if (status != NORI_OK) {
+        print_error("%s: %s\n", err.where, err.message);
+    }
+    assert_int_equal(status, NORI_OK);
+    model_close(&o);
 }
 
 #endif

@@ -3,8 +3,7 @@
 #ifndef NORI_TESTS_REWRITE_CASE_H
 #define NORI_TESTS_REWRITE_CASE_H
 
-#include "make_model.h"
-#include "nori/tools.h"
+#include "model_run.h"
 
 /* names: separated by a space; shapes are left to inference. */
 static inline void rewrite_outputs(make *m, const char *names, nori_type type)
@@ -43,27 +42,15 @@ static inline void rewrite_left(const nori__ir *ir, const char *expected, const 
 
 static inline uint64_t rewrite__macs(make *m, const char *providers, int level, const nori_tensor *x)
 {
-    nori__text bytes;
-    nori_model *model = NULL;
-    nori_session *session = NULL;
-    nori_session_options options;
     nori_costs *costs = NULL;
     nori_cost_total total = {.size = sizeof(total)};
     nori_error err = {0};
-    nori__text_init(&bytes, &nori__malloc);
-    assert_int_equal(nori__pb_write_model(&m->model, &bytes, &err), NORI_OK);
-    nori_session_options_default(&options);
-    options.providers = providers;
-    options.level = level;
-    assert_int_equal(nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, &err), NORI_OK);
-    assert_int_equal(nori_session_create(model, &options, &session, &err), NORI_OK);
-    assert_int_equal(nori_session_costs(session, &x, 1, &costs, &err), NORI_OK);
+    model_open o = model_session(m, providers, level, 1);
+    assert_int_equal(nori_session_costs(o.session, &x, 1, &costs, &err), NORI_OK);
     nori_costs_total(costs, &total);
     assert_int_equal(total.unknown, 0);
     nori_costs_free(costs);
-    nori_session_free(session);
-    nori_model_free(model);
-    nori__text_free(&bytes);
+    model_close(&o);
     return total.macs;
 }
 
