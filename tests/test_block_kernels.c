@@ -306,6 +306,72 @@ static void winograd(void **state)
     }
 }
 
+/* ---- weights ---- */
+
+/* Rows at an odd address, as in a file, become vectors; what lies between their places stays. */
+static void block_weights(void **state)
+{
+    (void)state;
+    EACH_LEVEL(k) {
+        size_t c = k->block, step = 2 * c + 1;
+        for (size_t rows = 1; rows <= c; rows += rows + 1 < c ? 3 : 1) {
+            for (size_t cols = 1; cols < 3 * c; cols += 2) {
+                size_t place[3 * NORI__BLOCK_MAX];
+                float *from = floats((rows - 1) * (cols + 5) + cols);
+                char *bytes = malloc(((rows - 1) * (cols + 5) + cols) * sizeof(float) + 1);
+                assert_non_null(bytes);
+                memcpy(bytes + 1, from, ((rows - 1) * (cols + 5) + cols) * sizeof(float));
+                for (size_t q = 0; q < cols; q++) {
+                    place[q] = (cols - 1 - q) * step;
+                }
+                size_t used = (cols - 1) * step + c;
+                buffer out = take(used * sizeof(float), 4);
+                k->f32_block_weights(rows, cols, (const float *)(const void *)(bytes + 1), cols + 5, place,
+                                     out.p);
+                for (size_t at = 0; at < used; at++) {
+                    size_t q = cols - 1 - at / step, j = at % step;
+                    float got = ((float *)out.p)[at], want = j < rows ? from[j * (cols + 5) + q] : 0;
+                    uint32_t bits;
+                    memcpy(&bits, &got, sizeof(bits));
+                    assert_true(j < c ? got == want : bits == 0x5a5a5a5a);
+                }
+                give(&out);
+                free(bytes);
+                free(from);
+            }
+        }
+    }
+}
+
+/* G g G' of 3 x 3 filters: exact but for the one rounding to float. */
+static void winograd_weights(void **state)
+{
+    static const double g[6][3] = {{1, 0, 0},
+                                   {-2.0 / 3, -2 * P / 3, -1.0 / 3},
+                                   {-2.0 / 3, 2 * P / 3, -1.0 / 3},
+                                   {1.0 / 6, Q / 6, 1.0 / 3},
+                                   {1.0 / 6, -Q / 6, 1.0 / 3},
+                                   {0, 0, 1}};
+    (void)state;
+    EACH_LEVEL(k) {
+        size_t c = k->block, channels = 5, u_channel = c + 2, u_step = channels * u_channel + 3;
+        float *w = floats(channels * 9 * c);
+        size_t used = 35 * u_step + (channels - 1) * u_channel + c;
+        buffer u = take(used * sizeof(float), 4);
+        k->f32_winograd_weights(channels, w, u.p, u_channel, u_step);
+        for (size_t i = 0; i < channels * 36 * c; i++) {
+            size_t ch = i / 36 / c, t = i / c % 36, lane = i % c;
+            double want = 0;
+            for (size_t a = 0; a < 9; a++) {
+                want += g[t / 6][a / 3] * g[t % 6][a % 3] * (double)w[(ch * 9 + a) * c + lane];
+            }
+            near(((float *)u.p)[t * u_step + ch * u_channel + lane], want, 1e-7);
+        }
+        give(&u);
+        free(w);
+    }
+}
+
 int main(void)
 {
     levels_fill();
@@ -315,6 +381,8 @@ int main(void)
         cmocka_unit_test(pools),
         cmocka_unit_test(rows_of_planes),
         cmocka_unit_test(winograd),
+        cmocka_unit_test(block_weights),
+        cmocka_unit_test(winograd_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernels/block_tile_body.h"
+#include "kernels/block_weights_body.h"
 #include "kernels/block_window_body.h"
 #include "kernels/block_winograd_body.h"
 #include "kernels/block_table.h"

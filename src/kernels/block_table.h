@@ -13,4 +13,6 @@ static void block_table(nori__kernels *k)
     k->f32_block_linear = f32_block_linear;
     k->f32_winograd_in = f32_winograd_in;
     k->f32_winograd_out = f32_winograd_out;
+    k->f32_block_weights = f32_block_weights;
+    k->f32_winograd_weights = f32_winograd_weights;
 }

@@ -295,6 +295,15 @@ typedef struct nori__kernels {
     /* 36 vectors of sums, m_step apart, to rows x cols <= 4 x 4 output pixels. */
     void (*f32_winograd_out)(const float *m, size_t m_step, size_t rows, size_t cols, float *y,
                              size_t row_step, const nori__block_finish *finish);
+    /* Weights of output channels, a row each, as vectors of a block of them: out[place[q] + j] =
+     * w[j * w_step + q] for q < cols, j < rows <= block; 0 for the block's other j. w may lie at any
+     * address. */
+    void (*f32_block_weights)(size_t rows, size_t cols, const float *w, size_t w_step,
+                              const size_t *place, float *out);
+    /* Such vectors of 3 x 3 weights, w[channels][9][block], transformed in double: position t of
+     * channel i at u[i * u_channel + t * u_step]. */
+    void (*f32_winograd_weights)(size_t channels, const float *w, float *u, size_t u_channel,
+                                 size_t u_step);
 
     /* ---- moving bits (base_move.c) ---- */
     /* out[c * out_step + r] = in[r * in_step + c]. */

@@ -72,6 +72,38 @@ ALWAYS void v_store_some(float *p, size_t n, vf a)
 {
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), a);
 }
+/* VL vectors of VL floats, as rows of a matrix, become its columns. */
+ALWAYS void v_turn(vf r[VL])
+{
+    vf t[VL];
+    UNROLL
+    for (size_t i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    UNROLL
+    for (size_t i = 0; i < 16; i += 4) {
+        r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
+        r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
+        r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    /* Four lanes of 4 x 4 in each group of four rows: lanes are turned as elements were. */
+    UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
+        t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
+    }
+    UNROLL
+    for (size_t i = 0; i < 4; i++) {
+        r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
+        r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
+        r[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
+        r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
+    }
+}
 #elif defined(NORI__SIMD_AVX2)
 #include <immintrin.h>
 #define VL 8
@@ -124,6 +156,27 @@ ALWAYS __m256i v_lanes(size_t n) /* mask of the first n lanes */
 }
 ALWAYS vf v_load_some(const float *p, size_t n) { return _mm256_maskload_ps(p, v_lanes(n)); }
 ALWAYS void v_store_some(float *p, size_t n, vf a) { _mm256_maskstore_ps(p, v_lanes(n), a); }
+ALWAYS void v_turn(vf r[VL])
+{
+    vf t[VL], u[VL];
+    UNROLL
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    UNROLL
+    for (int i = 0; i < 8; i += 4) {
+        u[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+        u[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+        u[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        u[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
+        r[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
+    }
+}
 #else
 #define VL 4
 #define V_REGISTERS 16
@@ -152,6 +205,17 @@ ALWAYS vm v_less(vf a, vf b) { return (vm)(a < b); }
 ALWAYS vf v_max(vf a, vf b) { return v_pick((vm)(a > b), a, b); }
 ALWAYS vf v_min(vf a, vf b) { return v_pick((vm)(a < b), a, b); }
 ALWAYS vf v_larger(vf a, vf b) { return v_pick((vm)(a > b) | (vm)(a != a), a, b); }
+ALWAYS void v_turn(vf r[VL])
+{
+    float t[VL][VL], u[VL][VL];
+    memcpy(t, r, sizeof(t));
+    for (size_t i = 0; i < VL; i++) {
+        for (size_t j = 0; j < VL; j++) {
+            u[j][i] = t[i][j];
+        }
+    }
+    memcpy(r, u, sizeof(u));
+}
 #endif
 
 /* Limits that let NaN through. */

@@ -17,29 +17,22 @@
 
 /* ---- weights ---- */
 
-/* One dimension of G g. Rows of G are [1 0 0], [-2/3 -+2/3 p -1/3], [1/6 +-1/6 q 1/3] and [0 0 1], with
- * p = 1 / q = sqrt(1/2): pairs of rows differ in the middle's sign alone. */
-static inline void transform3(double a, double b, double c, double *out, size_t step)
-{
-    double even = -2.0 / 3 * a - 1.0 / 3 * c, odd = 2.0 / 3 * 0.70710678118654752 * b;
-    double even2 = 1.0 / 6 * a + 1.0 / 3 * c, odd2 = 1.0 / 6 * 1.41421356237309505 * b;
-    out[0] = a;
-    out[step] = even - odd;
-    out[2 * step] = even + odd;
-    out[3 * step] = even2 + odd2;
-    out[4 * step] = even2 - odd2;
-    out[5 * step] = c;
-}
+/* Channels whose weights are turned at a time: 9 KB of the widest vectors. */
+#define PACK_CHANNELS 16
 
-/* G g G' for one 3 x 3 filter. */
-static void transform(const float *g, double *out)
+/* Weights of block b, rows of them from w on, to u: vectors of all channels for each position in turn. */
+static void pack_block(const nori__bconv *s, const float *w, size_t rows, float *u, size_t width)
 {
-    double t[6][3];
-    for (size_t j = 0; j < 3; j++) {
-        transform3((double)g[j], (double)g[3 + j], (double)g[6 + j], &t[0][j], 3);
+    const nori__kernels *kern = nori__kernels_get();
+    float turned[PACK_CHANNELS * 9 * NORI__BLOCK_MAX];
+    size_t place[PACK_CHANNELS * 9];
+    for (size_t q = 0; q < PACK_CHANNELS * 9; q++) {
+        place[q] = q * s->block;
     }
-    for (size_t i = 0; i < 6; i++) {
-        transform3(t[i][0], t[i][1], t[i][2], out + i * 6, 1);
+    for (size_t i = 0; i < s->per_group; i += PACK_CHANNELS) {
+        size_t n = s->per_group - i < PACK_CHANNELS ? s->per_group - i : PACK_CHANNELS;
+        kern->f32_block_weights(rows, n * 9, w + i * 9, s->per_group * 9, place, turned);
+        kern->f32_winograd_weights(n, turned, u + i * width, width, s->per_group * width);
     }
 }
 
@@ -54,18 +47,10 @@ float *nori__bconv_winograd_pack(const nori__bconv *s, const nori_allocator *a, 
         !nori__mul_size(count, sizeof(float), bytes) || !(out = nori__packed(a, *bytes, &ready))) {
         return NULL;
     }
-    for (size_t o = 0; !ready && o < s->blocks * c; o++) {
-        size_t p = o / (2 * c), width = (s->blocks - 2 * p < 2 ? 1 : 2) * c;
-        for (size_t i = 0; i < s->per_group; i++) {
-            double u[36] = {0};
-            if (o < s->made) {
-                transform(w + (o * s->per_group + i) * 9, u);
-            }
-            float *to = out + p * 2 * c * 36 * s->per_group + i * width + o - p * 2 * c;
-            for (size_t t = 0; t < 36; t++) {
-                to[t * s->per_group * width] = (float)u[t];
-            }
-        }
+    for (size_t b = 0; !ready && b < s->blocks; b++) {
+        size_t p = b / 2, width = (s->blocks - 2 * p < 2 ? 1 : 2) * c, o = b * c;
+        pack_block(s, w + o * s->per_group * 9, s->made - o < c ? s->made - o : c,
+                   out + p * 2 * c * 36 * s->per_group + b % 2 * c, width);
     }
     return out;
 }

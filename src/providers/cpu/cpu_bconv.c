@@ -78,49 +78,62 @@ static nori_status make_chunks(nori__bconv *s, const nori_allocator *a, nori_err
 
 /* ---- packing ---- */
 
-/* The channel and kernel position of a lane, in the order of terms. */
-static void lane_place(const nori__bconv *s, size_t lane, size_t *channel, size_t *tap)
+/* Weights of a row that are placed at a time. */
+#define PACK_COLUMNS 256
+
+/* The lane, in the order of terms, of a channel and kernel position. */
+static size_t lane_of(const nori__bconv *s, size_t channel, size_t tap)
 {
     size_t taps = s->kernel[0] * s->kernel[1], full = s->per_group / s->block * s->block;
     if (s->planes) {
-        *channel = lane / taps;
-        *tap = lane % taps;
-    } else if (lane < full * taps) {
-        size_t term = lane / s->block;
-        *channel = term / taps * s->block + lane % s->block;
-        *tap = term % taps;
-    } else {
-        size_t tail = s->per_group - full;
-        *channel = full + (lane - full * taps) % tail;
-        *tap = (lane - full * taps) / tail;
+        return channel * taps + tap;
+    }
+    return channel < full ? (channel / s->block * taps + tap) * s->block + channel % s->block
+                          : full * taps + tap * (s->per_group - full) + channel - full;
+}
+
+/* Both blocks of a pair, some columns of both at a time: their vectors alternate. */
+static void pack_pair(const nori__bconv *s, const float *w, size_t rows, float *out)
+{
+    size_t c = s->block, taps = s->kernel[0] * s->kernel[1], all = s->per_group * taps;
+    size_t width = (rows > c ? 2 : 1) * c, place[PACK_COLUMNS], channel = 0, tap = 0;
+    for (size_t at = 0; at < all; at += PACK_COLUMNS) {
+        size_t n = all - at < PACK_COLUMNS ? all - at : PACK_COLUMNS;
+        for (size_t q = 0; q < n; q++) {
+            place[q] = lane_of(s, channel, tap) * width;
+            tap = tap + 1 < taps ? tap + 1 : 0;
+            channel += tap == 0;
+        }
+        for (size_t o = 0; o < rows; o += c) {
+            nori__kernels_get()->f32_block_weights(rows - o < c ? rows - o : c, n, w + o * all + at, all,
+                                                   place, out + o);
+        }
     }
 }
 
 static void pack_direct(const nori__bconv *s, const float *w)
 {
-    size_t c = s->block, m = s->made / s->group, taps = s->kernel[0] * s->kernel[1];
-    float *out = s->weights;
+    size_t c = s->block, m = s->made / s->group, all = s->per_group * s->kernel[0] * s->kernel[1];
     for (size_t g = 0; g < s->group; g++) {
         for (size_t p = 0; p < s->pairs; p++) {
-            size_t width = (s->blocks - 2 * p < 2 ? 1 : 2) * c;
-            for (size_t l = 0; l < s->lanes; l++) {
-                size_t channel, tap;
-                lane_place(s, l, &channel, &tap);
-                for (size_t j = 0; j < width; j++) {
-                    size_t o = 2 * p * c + j;
-                    *out++ = o < m ? w[((g * m + o) * s->per_group + channel) * taps + tap] : 0;
-                }
-            }
+            size_t o = 2 * p * c, rows = m - o < 2 * c ? m - o : 2 * c;
+            pack_pair(s, w + (g * m + o) * all, rows, s->weights + (g * s->blocks * c + o) * s->lanes);
         }
     }
 }
 
 static void pack_depthwise(const nori__bconv *s, const float *w)
 {
-    size_t c = s->block, taps = s->kernel[0] * s->kernel[1];
-    for (size_t o = 0; o < nori__div_up(s->made, c) * c; o++) {
-        for (size_t t = 0; t < taps; t++) {
-            s->weights[(o / c * taps + t) * c + o % c] = o < s->made ? w[o * taps + t] : 0;
+    size_t c = s->block, taps = s->kernel[0] * s->kernel[1], place[PACK_COLUMNS];
+    for (size_t at = 0; at < taps; at += PACK_COLUMNS) {
+        size_t n = taps - at < PACK_COLUMNS ? taps - at : PACK_COLUMNS;
+        for (size_t q = 0; q < n; q++) {
+            place[q] = (at + q) * c;
+        }
+        for (size_t o = 0; o < s->made; o += c) {
+            nori__kernels_get()->f32_block_weights(s->made - o < c ? s->made - o : c, n,
+                                                   w + o * taps + at, taps, place,
+                                                   s->weights + o * taps);
         }
     }
 }

@@ -1,0 +1,103 @@
+/* block_weights_body.h: weights of convolutions over channel blocks, from the file's order to the
+ * kernels': see f32_block_weights and f32_winograd_weights in kernels.h. Included once a level, after
+ * simd.h.
+ *
+ * What is packed is written once and read once for each session, so this is bound by memory where it
+ * goes VL lines at a time. Weights of a file may lie at any address: they are only loaded as vectors or
+ * copied. */
+
+/* VL rows of n <= VL columns each become n vectors. */
+ALWAYS void turned_weights(size_t rows, size_t n, const float *w, size_t w_step, vf r[VL])
+{
+    UNROLL
+    for (size_t i = 0; i < VL; i++) {
+        if (i >= rows) {
+            r[i] = v_zero();
+        } else if (n == VL) {
+            r[i] = v_load(w + i * w_step);
+        } else {
+            float some[VL] = {0};
+            memcpy(some, w + i * w_step, n * sizeof(float));
+            r[i] = v_load(some);
+        }
+    }
+    v_turn(r);
+}
+
+static void f32_block_weights(size_t rows, size_t cols, const float *w, size_t w_step,
+                              const size_t *place, float *out)
+{
+    vf r[VL];
+    size_t q = 0;
+    for (; rows == VL && q + VL <= cols; q += VL) {
+        turned_weights(VL, VL, w + q, w_step, r);
+        UNROLL
+        for (size_t i = 0; i < VL; i++) {
+            v_store(out + place[q + i], r[i]);
+        }
+    }
+    for (; q < cols; q += VL) {
+        size_t n = cols - q < VL ? cols - q : VL;
+        turned_weights(rows, n, w + q, w_step, r);
+        for (size_t i = 0; i < n; i++) {
+            v_store(out + place[q + i], r[i]);
+        }
+    }
+}
+
+/* ---- Winograd ---- */
+
+/* Half a vector, in double. */
+typedef double vd __attribute__((vector_size(VL / 2 * sizeof(double))));
+typedef float vd_floats __attribute__((vector_size(VL / 2 * sizeof(float))));
+
+ALWAYS vd vd_load(const float *p)
+{
+    vd_floats a;
+    memcpy(&a, p, sizeof(a));
+    return __builtin_convertvector(a, vd);
+}
+
+ALWAYS void vd_store(float *p, vd a)
+{
+    vd_floats f = __builtin_convertvector(a, vd_floats);
+    memcpy(p, &f, sizeof(f));
+}
+
+/* One dimension of G g. Rows of G are [1 0 0], [-2/3 -+2/3 p -1/3], [1/6 +-1/6 q 1/3] and [0 0 1], with
+ * p = 1 / q = sqrt(1/2): pairs of rows differ in the middle's sign alone. */
+ALWAYS void winograd_weights3(vd a, vd b, vd c, vd out[6])
+{
+    vd even = -2.0 / 3 * a - 1.0 / 3 * c, odd = 2.0 / 3 * 0.70710678118654752 * b;
+    vd even2 = 1.0 / 6 * a + 1.0 / 3 * c, odd2 = 1.0 / 6 * 1.41421356237309505 * b;
+    out[0] = a;
+    out[1] = even - odd;
+    out[2] = even + odd;
+    out[3] = even2 + odd2;
+    out[4] = even2 - odd2;
+    out[5] = c;
+}
+
+static void f32_winograd_weights(size_t channels, const float *w, float *u, size_t u_channel,
+                                 size_t u_step)
+{
+    for (size_t i = 0; i < channels; i++, w += 9 * VL, u += u_channel) {
+        for (size_t half = 0; half < VL; half += VL / 2) {
+            vd t[3][6]; /* columns of G g */
+            UNROLL
+            for (size_t j = 0; j < 3; j++) {
+                const float *g = w + j * VL + half;
+                winograd_weights3(vd_load(g), vd_load(g + 3 * VL), vd_load(g + 6 * VL), t[j]);
+            }
+            UNROLL
+            for (size_t k = 0; k < 6; k++) {
+                vd r[6];
+                winograd_weights3(t[0][k], t[1][k], t[2][k], r);
+                UNROLL
+                for (size_t j = 0; j < 6; j++) {
+                    vd_store(u + (k * 6 + j) * u_step + half, r[j]);
+                }
+            }
+        }
+    }
+}
