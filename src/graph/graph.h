@@ -127,6 +127,7 @@ struct nori__node {
     const struct nori__schema *schema; /* what was found for it then; NULL: unknown */
     int version;           /* since_version in force under the opset; 0: unknown. Also resolve.c */
     bool settled;          /* its form is the one wanted: upgrade.c leaves it alone */
+    bool even;             /* a Split written before opset 18, rewritten: its parts are of one size */
     const char *op_type;
     const char *domain;    /* "" for ai.onnx */
     const char *name;      /* as in the file, may be "" */

@@ -110,8 +110,8 @@ nori_status nori__infer_split(nori__infer *c)
         return nori__fail(c->err, NORI_ERROR_MODEL, "num_outputs is %lld for %u outputs",
                           (long long)of, parts);
     }
-    if (!listed && !nori__has_in(c, 1) && known(size) && c->node->version < 18 &&
-        size.value % of != 0) {
+    if (!listed && !nori__has_in(c, 1) && known(size) &&
+        (c->node->even || c->node->version < 18) && size.value % of != 0) {
         return nori__fail(c->err, NORI_ERROR_MODEL,
                           "size %lld cannot be split into %lld equal parts", (long long)size.value,
                           (long long)of);

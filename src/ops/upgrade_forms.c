@@ -21,9 +21,11 @@ nori_status nori__upgrade_split(nori__node *n, nori_error *err)
     if (!has_input(n, 1)) {
         NORI__TRY(nori__upgrade_list(n, "split", 1, err));
     }
-    if (!has_input(n, 1) && !nori__attr_find(n, "num_outputs") &&
-        !nori__node_set_int(n, "num_outputs", n->output_count)) {
-        return nori__no_memory(err);
+    if (!has_input(n, 1) && !nori__attr_find(n, "num_outputs")) {
+        n->even = true;
+        if (!nori__node_set_int(n, "num_outputs", n->output_count)) {
+            return nori__no_memory(err);
+        }
     }
     return NORI_OK;
 }

@@ -64,6 +64,9 @@ nori_status nori__upgrade_upsample(nori__node *n, nori_error *err)
     if (n->input_count < 2 || !n->inputs[1]) {
         size_t count;
         const float *v = nori__attr_floats(n, "scales", &count);
+        if (!v && !nori__attr_find(n, "height_scale")) {
+            return nori__fail(err, NORI_ERROR_MODEL, "Upsample has no scales");
+        }
         float sides[4] = {1, 1, nori__attr_f(n, "height_scale", 1),
                           nori__attr_f(n, "width_scale", 1)};
         NORI__TRY(nori__upgrade_floats(n, 1, NORI_FLOAT, v ? v : sides, v ? (int64_t)count : 4,

@@ -34,15 +34,17 @@ nori_status nori__ref_view(nori_call *call)
  * be that. */
 nori_status nori__ref_Reshape(nori_call *call)
 {
-    const nori_tensor *shape = nori__ref_in(call, 1), *out = nori__ref_out(call, 0);
+    NORI__TRY(nori__ref_need(call, 0));
+    const nori_tensor *shape = nori__ref_in(call, 1), *out = nori__ref_out(call, 0), *in = call->in[0];
     bool keep_zero = nori__attr_i(call->node, "allowzero", 0) != 0;
     for (int64_t d = 0; shape && out && d < shape->count; d++) {
         int64_t want = nori__tensor_get_i64(shape, d);
-        bool open = want == -1 || (want == 0 && !keep_zero);
-        if (shape->count != out->rank || (!open && want != out->dims[d])) {
+        int64_t size = want == 0 && !keep_zero ? (d < in->rank ? in->dims[d] : -1)
+                       : want == -1 && d < out->rank ? out->dims[d] : want;
+        if (shape->count != out->rank || size != out->dims[d]) {
             return nori__fail(call->err, NORI_ERROR_DATA,
                               "entry %lld of the shape is %lld, the %lld elements of the input need %lld",
-                              (long long)d, (long long)want, (long long)call->in[0]->count,
+                              (long long)d, (long long)want, (long long)in->count,
                               (long long)(d < out->rank ? out->dims[d] : 0));
         }
     }
