@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "ops/forms.h"
+#include "ops/resize.h"
 #include "ops/schema.h"
 #include "ops/upgrade.h"
 
@@ -185,8 +186,9 @@ static nori_status finish(nori__ir *ir, int64_t opset, nori_error *err)
     size_t used = 0, blocked = 0;
     for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (nori__node *n = g->first; n; n = n->next) {
-            if (!in_main_domain(n) || n->settled || stays(n, opset) ||
-                (nori__form_fits(n, opset, why, sizeof(why)) && softmax_agrees(n))) {
+            if (!nori__resize_by_scale(n) &&
+                (!in_main_domain(n) || n->settled || stays(n, opset) ||
+                 (nori__form_fits(n, opset, why, sizeof(why)) && softmax_agrees(n)))) {
                 continue;
             }
             if (blocked++ < 5) {

@@ -24,8 +24,16 @@ typedef enum nori__resize_round {
     NORI__ROUND_CEIL,
     NORI__ROUND_OUTWARD /* of opset 10: down where an axis grows, up where it shrinks */
 } nori__resize_round;
-/* What nearest_mode says on the compiled copy of a Resize of opset 10; not a word of ONNX. */
+/* What nearest_mode says on the compiled copy of a Resize of opset 10 whose scales are not known, or are
+ * of both kinds; not a word of ONNX. */
 #define NORI__ROUND_OUTWARD_TEXT "floor or ceil by scale"
+/* The same with constant scales (NULL: not known) in a word of ONNX where one says it. */
+const char *nori__resize_outward(const nori_tensor *scales);
+static inline bool nori__resize_by_scale(const nori__node *n)
+{
+    return nori__node_is(n, NORI__OP_ONNX_Resize) &&
+           nori__same(nori__attr_s(n, "nearest_mode", ""), NORI__ROUND_OUTWARD_TEXT);
+}
 
 typedef struct nori__resize {
     nori__resize_mode mode;

@@ -78,9 +78,22 @@ nori_status nori__upgrade_upsample(nori__node *n, nori_error *err)
     return to_resize(n, "floor", err);
 }
 
+const char *nori__resize_outward(const nori_tensor *scales)
+{
+    bool grows = scales != NULL, shrinks = grows;
+    for (int64_t i = 0; scales && i < scales->count; i++) {
+        double s = nori__tensor_get_f64(scales, i);
+        grows = grows && s >= 1;
+        shrinks = shrinks && s <= 1;
+    }
+    return grows ? "floor" : shrinks ? "ceil" : NORI__ROUND_OUTWARD_TEXT;
+}
+
 nori_status nori__upgrade_resize(nori__node *n, nori_error *err)
 {
-    return to_resize(n, NORI__ROUND_OUTWARD_TEXT, err);
+    bool nearest = nori__same(nori__attr_s(n, "mode", "nearest"), "nearest");
+    const nori_tensor *s = n->input_count > 1 && n->inputs[1] ? nori__value_const(n->inputs[1]) : NULL;
+    return to_resize(n, nearest ? nori__resize_outward(s) : "floor", err);
 }
 
 /* The type's name as onnx.proto writes it becomes its number. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "ops/forms.h"
+#include "ops/resize.h"
 #include "ops/schema.h"
 #include "tools/convert/lower.h"
 
@@ -257,6 +258,10 @@ static nori_status lower_node(nori__lowering *l, nori__node *n)
     }
     if (n->version < 13 && l->opset >= 13) {
         NORI__TRY(nori__raise_softmax(l, n));
+    }
+    if (l->opset > 10 && !l->why[0] && nori__resize_by_scale(n)) {
+        nori__lower_keep(l, "rounds by its scales, which are not known, or of both kinds: no word for "
+                            "that from 11 on");
     }
     NORI__TRY(keep_constants(l, n));
     const nori__schema *to = nori__schema_find("", n->op_type, l->opset);

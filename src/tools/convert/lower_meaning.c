@@ -86,7 +86,8 @@ static nori_status flat_softmax(nori__lowering *l, nori__node *n, int64_t axis)
     n->outputs[0] = back[0];
     back[0]->producer = n;
     ok = nori__node_set_input(n, 0, flat) && nori__node_set_int(n, "axis", -1) &&
-         put(l, n, n, "Reshape", back, 2, y);
+         put(l, n, n, "Reshape", back, 2, y) &&
+         (l->opset < 14 || nori__node_set_int(n->next, "allowzero", 1)); /* sizes of 0 are sizes */
     return ok ? NORI_OK : nori__no_memory(l->err);
 }
 
@@ -110,6 +111,11 @@ nori_status nori__raise_softmax(nori__lowering *l, nori__node *n)
         alone = n->inputs[0]->type.dims[d].value == 1;
     }
     l->same = true;
+    for (int d = 0; !alone && l->opset == 13 && d < rank; d++) {
+        if (n->inputs[0]->type.dims[d].value == 0) {
+            return nori__lower_keep(l, "an empty tensor is not shaped back before 14");
+        }
+    }
     if (!alone) {
         return flat_softmax(l, n, axis);
     }
@@ -149,13 +155,13 @@ nori_status nori__lower_upsample(nori__lowering *l, nori__node *n)
     bool asymmetric = nori__same(nori__attr_s(n, "coordinate_transformation_mode", "half_pixel"),
                                  "asymmetric");
     bool scales = nori__lower_has(n, 2) && !nori__lower_has(n, 3);
-    const char *floors = ten ? NORI__ROUND_OUTWARD_TEXT : "floor";
+    const nori_tensor *s = scales ? nori__lower_content(n->inputs[2]) : NULL;
+    const char *floors = ten ? nori__resize_outward(s) : "floor";
     if (!asymmetric || !scales || !(linear || (nori__same(mode, "nearest") &&
                                                nori__same(nearest, floors)))) {
         return nori__lower_keep(l, "before 11 there are only scales, asymmetric coordinates, and "
                                 "nearest rounded down or linear");
     }
-    const nori_tensor *s = nori__lower_content(n->inputs[2]);
     for (int64_t i = 0; !ten && i < (s ? s->count : 1); i++) {
         if (!s || !(nori__tensor_get_f64(s, i) >= 1)) {
             return nori__lower_keep(l, "before 10 it can only enlarge, by scales that are constant");
