@@ -199,6 +199,23 @@ class Convert(case.Case):
         j = self.convert(model, "--opset", "11", "--json", code=4).json()
         self.assertEqual([b["op"] for b in j["blockers"]], ["Trilu", "Squeeze", "Bernoulli"])
 
+    def test_nearest_of_operator_set_10_rounds_by_its_scales(self):
+        for scales, word in (("1, 1, 2, 3", "floor"), ("1, 1, 0.5, 0.5", "ceil")):
+            model = self.text("r", 10, "(float[1,1,4,6] x) => (float[a,b,c,d] y) <float[4] s = {%s}>" % scales,
+                              'y = Resize <mode = "nearest"> (x, s)')
+            self.convert(model, "--opset", "21")
+            self.same(model)
+            self.assertIn('"%s"' % word, self.nori("inspect", self.path("made.onnx"), "--text").out)
+            self.convert(self.path("made.onnx"), "--opset", "10")
+            self.same(model)
+        mixed = self.text("m", 10, "(float[1,1,4,6] x) => (float[a,b,c,d] y) <float[4] s = {1, 1, 2, 0.5}>",
+                          'y = Resize <mode = "nearest"> (x, s)')
+        self.assertIn("no word for that", self.convert(mixed, "--opset", "21", code=4).err)
+        smooth = self.text("l", 10, "(float[1,1,4,6] x) => (float[a,b,c,d] y) <float[4] s = {1, 1, 2, 0.5}>",
+                           'y = Resize <mode = "linear"> (x, s)')
+        self.convert(smooth, "--opset", "21")
+        self.same(smooth)
+
     def test_what_is_not_changed_is_kept(self):
         graph = f.Graph([f.node("Relu", ["x"], ["y"], name="n")],
                         [f.value("x", f.tensor_type(f.FLOAT, ["batch", 3]))],
