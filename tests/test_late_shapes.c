@@ -117,7 +117,8 @@ static void parts_are_even(void **state)
         bool fine;
     } cases[] = {
         {"<ir_version: 8, opset_import: [\"\" : 13]>\n"
-         "main (float[1,n] x) => (float[a,b] y, float[c,d] z, float[e,f] w) { y, z, w = Split <axis = 1> (x) }",
+         "main (float[1,n] x) => (float[a,b] y, float[c,d] z, float[e,f] w) "
+         "{ y, z, w = Split <axis = 1> (x) }",
          false},
         {"<ir_version: 8, opset_import: [\"\" : 13]>\n"
          "main (float[] x) => (float[] y, float[] z, float[] w) { y, z, w = Split <axis = 1> (x) }",
@@ -147,8 +148,10 @@ static void upsample_needs_scales(void **state)
 {
     static const char *const texts[] = {
         "<ir_version: 4, opset_import: [\"\" : 8]>\nmain (float[] x) => (float[] y) { y = Upsample (x) }",
-        "<ir_version: 4, opset_import: [\"\" : 8]>\nmain (float[1,n] x) => (float[a,b] y) { y = Upsample (x) }",
-        "<ir_version: 4, opset_import: [\"\" : 9]>\nmain (float[1,n] x) => (float[a,b] y) { y = Upsample (x) }",
+        "<ir_version: 4, opset_import: [\"\" : 8]>\n"
+        "main (float[1,n] x) => (float[a,b] y) { y = Upsample (x) }",
+        "<ir_version: 4, opset_import: [\"\" : 9]>\n"
+        "main (float[1,n] x) => (float[a,b] y) { y = Upsample (x) }",
     };
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
