@@ -94,16 +94,14 @@ static void refused_early_and_late(void **state)
         for (size_t w = 0; w < WAYS; w++) {
             for (int late = 0; late < 2; late++) {
                 nori_error err = {0};
-                nori_status s = run(late ? cases[i].late : cases[i].early, ways[w].provider, ways[w].level, count,
-                                    cases[i].sizes, &err);
+                const char *text = late ? cases[i].late : cases[i].early;
+                nori_status s = run(text, ways[w].provider, ways[w].level, count, cases[i].sizes, &err);
                 assert_true(s == NORI_ERROR_DATA || s == NORI_ERROR_MODEL);
                 assert_non_null(strstr(err.message, cases[i].says));
             }
             nori_error err = {0};
             if (cases[i].fine[0]) {
-                assert_int_equal(run(cases[i].late, ways[w].provider, ways[w].level, count, cases[i].fine,
-                                     &err),
-                                 NORI_OK);
+@                                 NORI_OK);
             }
         }
     }
