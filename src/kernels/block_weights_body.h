@@ -6,41 +6,40 @@
  * goes VL lines at a time. Weights of a file may lie at any address: they are only loaded as vectors or
  * copied. */
 
-/* VL rows of n <= VL columns each become n vectors. */
-ALWAYS void turned_weights(size_t rows, size_t n, const float *w, size_t w_step, vf r[VL])
-{
-    UNROLL
-    for (size_t i = 0; i < VL; i++) {
-        if (i >= rows) {
-            r[i] = v_zero();
-        } else if (n == VL) {
-            r[i] = v_load(w + i * w_step);
-        } else {
-            float some[VL] = {0};
-            memcpy(some, w + i * w_step, n * sizeof(float));
-            r[i] = v_load(some);
-        }
-    }
-    v_turn(r);
-}
-
 static void f32_block_weights(size_t rows, size_t cols, const float *w, size_t w_step,
                               const size_t *place, float *out)
 {
-    vf r[VL];
-    size_t q = 0;
-    for (; rows == VL && q + VL <= cols; q += VL) {
-        turned_weights(VL, VL, w + q, w_step, r);
+    float some[VL * VL];
+    for (size_t q = 0; q < cols; q += VL) {
+        size_t n = cols - q < VL ? cols - q : VL, step = w_step;
+        const float *in = w + q;
+        if (n < VL || rows < VL) { /* what is not there is 0 */
+            memset(some, 0, sizeof(some));
+            for (size_t i = 0; i < rows; i++) {
+                memcpy(some + i * VL, in + i * w_step, n * sizeof(float));
+            }
+            in = some;
+            step = VL;
+        }
+        vf r[VL];
         UNROLL
         for (size_t i = 0; i < VL; i++) {
-            v_store(out + place[q + i], r[i]);
+            r[i] = v_load(in + i * step);
         }
-    }
-    for (; q < cols; q += VL) {
-        size_t n = cols - q < VL ? cols - q : VL;
-        turned_weights(rows, n, w + q, w_step, r);
+        v_turn(r);
+        if (n == VL) {
+            UNROLL
+            for (size_t i = 0; i < VL; i++) {
+                v_store(out + place[q + i], r[i]);
+            }
+            continue;
+        }
+        UNROLL
+        for (size_t i = 0; i < VL; i++) {
+            v_store(some + i * VL, r[i]);
+        }
         for (size_t i = 0; i < n; i++) {
-            v_store(out + place[q + i], r[i]);
+            v_store(out + place[q + i], v_load(some + i * VL));
         }
     }
 }

@@ -1,6 +1,18 @@
 /* packed.c: memory of packed weights: taken from a file's blocks, or noted so that they can be written. */
 #include "plan/packed.h"
 
+/* What is asked for in pieces: large enough that pages of 2 MB hold many blocks, small enough that a C
+ * library keeps what was given back for who asks next. */
+#define PIECE_LEAST ((uint64_t)256 << 10)
+#define PIECE_MOST ((uint64_t)30 << 20)
+#define PIECE_STEP ((size_t)2 << 20)
+
+typedef struct piece {
+    struct piece *next;
+    uint8_t *memory;
+    size_t size, used;
+} piece;
+
 struct nori__packs {
     nori_allocator own; /* what kernels get; user is this struct */
     const nori_allocator *from;
@@ -12,6 +24,9 @@ struct nori__packs {
     nori__pack_entry *noted;
     void **noted_bytes;
     size_t n_noted, room;
+    bool plain;              /* neither found nor noted */
+    piece *pieces;           /* of a plain one, the newest first */
+    size_t piece_size;       /* of the next */
 };
 
 static void *packs_alloc(void *user, size_t size, size_t align)
@@ -30,10 +45,21 @@ static bool in_file(const nori__packs *p, const void *memory)
     return at >= begin && at - begin < last->offset + last->size;
 }
 
+static bool in_piece(const nori__packs *p, const void *memory)
+{
+    uintptr_t at = (uintptr_t)memory;
+    for (const piece *i = p->pieces; i; i = i->next) {
+        if (at >= (uintptr_t)i->memory && at - (uintptr_t)i->memory < i->size) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void packs_release(void *user, void *memory, size_t size)
 {
     nori__packs *p = user;
-    if (!in_file(p, memory)) {
+    if (!in_file(p, memory) && !in_piece(p, memory)) {
         p->from->release(p->from->user, memory, size);
     }
 }
@@ -52,9 +78,26 @@ nori__packs *nori__packs_new(const nori_allocator *a, const nori__pack_entry *en
     return p;
 }
 
+nori__packs *nori__packs_plain(const nori_allocator *a, uint64_t expected)
+{
+    nori__packs *p = nori__packs_new(a, NULL, 0, NULL);
+    if (p) {
+        uint64_t size = expected > PIECE_MOST ? PIECE_MOST : expected;
+        p->plain = true;
+        p->piece_size = (size_t)(size < PIECE_LEAST ? PIECE_LEAST : size);
+    }
+    return p;
+}
+
 void nori__packs_free(nori__packs *p)
 {
     if (p) {
+        while (p->pieces) {
+            piece *next = p->pieces->next;
+            nori__release(p->from, p->pieces->memory, p->pieces->size);
+            nori__release(p->from, p->pieces, sizeof(*p->pieces));
+            p->pieces = next;
+        }
         nori__release(p->from, p->noted, p->room * sizeof(*p->noted));
         nori__release(p->from, p->noted_bytes, p->room * sizeof(*p->noted_bytes));
         nori__release(p->from, p, sizeof(*p));
@@ -137,6 +180,41 @@ static bool make_room(nori__packs *p)
     return true;
 }
 
+static piece *add_piece(nori__packs *p, size_t size)
+{
+    size_t want = p->piece_size > size ? p->piece_size : size;
+    piece *i = nori__alloc_zero(p->from, sizeof(*i));
+    if (want >= PIECE_STEP && want <= SIZE_MAX - PIECE_STEP) {
+        want = (want + PIECE_STEP - 1) / PIECE_STEP * PIECE_STEP;
+    }
+    if (i && !(i->memory = nori__alloc(p->from, want))) {
+        nori__release(p->from, i, sizeof(*i));
+        i = NULL;
+    }
+    if (i) {
+        i->size = want;
+        i->next = p->pieces;
+        p->pieces = i;
+    }
+    return i;
+}
+
+/* size bytes that go with the pieces. */
+static void *from_piece(nori__packs *p, size_t size)
+{
+    piece *i = p->pieces;
+    while (i && i->size - i->used < size) {
+        i = i->next;
+    }
+    if (!i && !(i = add_piece(p, size))) {
+        return NULL;
+    }
+    void *memory = i->memory + i->used;
+    size_t left = i->size - i->used - size, pad = (NORI__PACK_ALIGN - size) % NORI__PACK_ALIGN;
+    i->used += size + (pad < left ? pad : left);
+    return memory;
+}
+
 void *nori__packed(const nori_allocator *a, size_t size, bool *ready)
 {
     *ready = false;
@@ -144,6 +222,9 @@ void *nori__packed(const nori_allocator *a, size_t size, bool *ready)
         return nori__alloc(a, size);
     }
     nori__packs *p = a->user;
+    if (p->plain) {
+        return from_piece(p, size > 0 ? size : 1);
+    }
     const nori__pack_entry *e = size > 0 ? find(p, size) : NULL;
     if (e && ((uintptr_t)p->bytes + e->offset) % NORI__PACK_ALIGN == 0) {
         p->asked++;

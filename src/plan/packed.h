@@ -27,6 +27,10 @@ typedef struct nori__pack_entry {
 } nori__pack_entry;
 #define NORI__PACK_ALIGN 64u
 
+/* Where nothing is written or found: packed blocks lie one after the other in a few large pieces of
+ * memory, whose large pages cost the system a third of the time that as many small ones do. About
+ * expected bytes will be asked for. */
+nori__packs *nori__packs_plain(const nori_allocator *a, uint64_t expected);
 /* Memory from a. With entries: blocks are looked for in them, which lie in order of step and index
  * within bytes of size (as nori__packs_check found them); both outlive the packs. With NULL: what
  * kernels pack is noted. */

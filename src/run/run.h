@@ -117,6 +117,7 @@ struct nori_session {
     nori__arena arena;   /* plans, descriptions */
     nori__plan *plan;
     struct nori__packs *packs; /* NULL, or where packed weights come from or are noted */
+    struct nori__packs *plain; /* NULL, or the memory of packed weights where packs is NULL */
     const char *plan_note;     /* why the model's plan is not used; "" or NULL: nothing to say */
     struct {                   /* its packed weights in the cache folder (plan_cache.c) */
         const char *path, *made_for;

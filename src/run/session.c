@@ -114,7 +114,8 @@ static void index_steps(nori_session *s, const nori__plan *plan)
 
 static const nori_allocator *kernel_memory(const nori_session *s)
 {
-    return s->packs ? nori__packs_allocator(s->packs) : s->allocator;
+    const nori__packs *packs = s->packs ? s->packs : s->plain;
+    return packs ? nori__packs_allocator(packs) : s->allocator;
 }
 
 static nori_status build_plan(nori_session *s, const nori_session_options *o, nori_error *err)
@@ -270,6 +271,11 @@ nori_status nori__session_make(const nori_model *model, const nori_session_optio
     nori__vec_init(&s->split.splitters, a);
     s->model_file = model->source->path[0] && !model->changed ? model->source->path : NULL;
     nori_status status = nori__plan_use(s, model, o, record, err);
+    /* A caller's allocator is asked for each block: what a piece has left is its memory. */
+    if (status == NORI_OK && !s->packs && s->allocator->alloc == nori__malloc.alloc &&
+        !(s->plain = nori__packs_plain(s->allocator, s->source->file.size))) {
+        status = nori__no_memory(err);
+    }
     status = status == NORI_OK ? compile(s, o, model, err) : status;
     if (status != NORI_OK) {
         nori_session_free(s);
@@ -303,6 +309,7 @@ void nori_session_free(nori_session *s)
     free_contexts(s, s->idle);
     nori__plan_close(s->plan, kernel_memory(s));
     nori__packs_free(s->packs);
+    nori__packs_free(s->plain);
     nori__map_close(&s->kept.file);
     for (size_t i = 0; i < s->parts.count; i++) {
         nori__part_free(s->parts.items[i]);
