@@ -4,5 +4,6 @@ nori_cli_sources(
     cmd_bench.c
     cmd_compile.c
     cmd_run.c
+    compile_tune.c
     phases.c
 )

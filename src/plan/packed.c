@@ -1,5 +1,6 @@
-/* packed.c: memory of packed weights: taken from a file's blocks, or noted so that they can be written. */
-#include "plan/packed.h"
+/* packed.c: memory of packed weights: taken from a file's blocks, or noted so that they can be written;
+ * and which ways kernels are told to go, by step as the blocks are. */
+#include "plan/ways.h"
 
 /* What is asked for in pieces: large enough that pages of 2 MB hold many blocks, small enough that a C
  * library keeps what was given back for who asks next. */
@@ -27,6 +28,10 @@ struct nori__packs {
     bool plain;              /* neither found nor noted */
     piece *pieces;           /* of a plain one, the newest first */
     size_t piece_size;       /* of the next */
+    const nori__way_entry *ways;
+    size_t n_ways, way_at, ways_used; /* choices; the first that is not before the step */
+    nori__way_noted *asks;
+    size_t n_asks, asks_room;
 };
 
 static void *packs_alloc(void *user, size_t size, size_t align)
@@ -100,6 +105,7 @@ void nori__packs_free(nori__packs *p)
         }
         nori__release(p->from, p->noted, p->room * sizeof(*p->noted));
         nori__release(p->from, p->noted_bytes, p->room * sizeof(*p->noted_bytes));
+        nori__release(p->from, p->asks, p->asks_room * sizeof(*p->asks));
         nori__release(p->from, p, sizeof(*p));
     }
 }
@@ -124,6 +130,9 @@ void nori__packs_at(nori__packs *p, uint32_t step, const nori__node *node)
     p->asked = 0;
     while (p->entries && p->at < p->count && p->entries[p->at].step < step) {
         p->at++;
+    }
+    while (p->way_at < p->n_ways && p->ways[p->way_at].step < step) {
+        p->way_at++;
     }
 }
 
@@ -266,4 +275,69 @@ void nori__packs_count(const nori__packs *p, size_t *found, size_t *made)
 {
     *found = p->found;
     *made = p->made;
+}
+
+/* ---- ways ---- */
+
+bool nori__ways_check(const nori__way_entry *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].way >= NORI__WAYS_MOST || (i > 0 && entries[i].step <= entries[i - 1].step)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void nori__packs_steer(nori__packs *p, const nori__way_entry *entries, size_t count)
+{
+    p->ways = entries;
+    p->n_ways = count;
+}
+
+/* Notes an ask; without memory for it nothing is lost but the listing. */
+static void note_ask(nori__packs *p, const nori__way_ask *ask, uint32_t way)
+{
+    if (p->n_asks == p->asks_room) {
+        size_t room = p->asks_room ? p->asks_room * 2 : 64;
+        nori__way_noted *more = nori__alloc(p->from, room * sizeof(*more));
+        if (!more) {
+            return;
+        }
+        if (p->n_asks > 0) {
+            memcpy(more, p->asks, p->n_asks * sizeof(*more));
+        }
+        nori__release(p->from, p->asks, p->asks_room * sizeof(*more));
+        p->asks = more;
+        p->asks_room = room;
+    }
+    p->asks[p->n_asks++] = (nori__way_noted){*ask, {p->step, p->op, ask->kind, way}};
+}
+
+uint32_t nori__way_asked(const nori_allocator *a, const nori__way_ask *ask)
+{
+    uint32_t way = ask->usual;
+    if (a->alloc != packs_alloc) {
+        return way;
+    }
+    nori__packs *p = a->user;
+    const nori__way_entry *e = p->way_at < p->n_ways ? &p->ways[p->way_at] : NULL;
+    if (e && e->step == p->step && e->op == p->op && e->kind == ask->kind &&
+        (ask->fits >> e->way & 1) != 0) {
+        way = e->way;
+        p->ways_used++;
+    }
+    note_ask(p, ask, way);
+    return way;
+}
+
+size_t nori__ways_noted(const nori__packs *p, const nori__way_noted **noted)
+{
+    *noted = p->asks;
+    return p->n_asks;
+}
+
+size_t nori__ways_unfit(const nori__packs *p)
+{
+    return p->n_ways - p->ways_used;
 }

@@ -6,8 +6,8 @@
 #include "kernels/kernels.h"
 #include "nori_build.h"
 
-static const char *const names[NORI__PLAN_PART_COUNT] = {"text", "messages", "table", "data",
-                                                         "blocks"};
+static const char *const names[NORI__PLAN_PART_COUNT] = {"text",  "messages", "ways",
+                                                         "table", "data",     "blocks"};
 
 static nori_status damaged(nori_error *err, uint64_t at, const char *fmt, ...) NORI__PRINTF(3, 4);
 static nori_status damaged(nori_error *err, uint64_t at, const char *fmt, ...)
@@ -59,6 +59,30 @@ static nori_status find_parts(const nori__plan_head *head, const char *data, siz
                                  (unsigned long long)(size - end));
 }
 
+static nori_status find_ways(nori__arena *arena, nori__plan_file *plan, nori_error *err)
+{
+    nori__str ways = plan->part[NORI__PLAN_WAYS];
+    uint32_t head[2] = {0, 0};
+    size_t rest = ways.n < sizeof(head) ? 0 : ways.n - sizeof(head);
+    plan->n_ways = rest / sizeof(*plan->ways);
+    nori__way_entry *copy = nori__arena_array(arena, plan->n_ways + 1, sizeof(*copy));
+    if (!copy) {
+        return nori__no_memory(err);
+    }
+    if (ways.n >= sizeof(head)) {
+        memcpy(head, ways.p, sizeof(head));
+        memcpy(copy, ways.p + sizeof(head), plan->n_ways * sizeof(*copy));
+    }
+    plan->ways = copy;
+    plan->tuned_threads = head[0];
+    bool whole = ways.n == 0 || (ways.n >= sizeof(head) && rest % sizeof(*copy) == 0 && head[0] > 0 &&
+                                 head[0] <= INT32_MAX && head[1] == 0);
+    return whole && nori__ways_check(copy, plan->n_ways)
+               ? NORI_OK
+               : damaged(err, (uint64_t)(ways.p - plan->part[NORI__PLAN_TEXT].p) + sizeof(nori__plan_head),
+                         "its list of ways is none");
+}
+
 /* The table, aligned for its entries wherever the file lies in memory. */
 static nori_status find_table(nori__arena *arena, nori__plan_file *plan, nori_error *err)
 {
@@ -107,6 +131,7 @@ nori_status nori__plan_open(nori__arena *arena, const void *data, size_t size,
         return damaged(err, offsetof(nori__plan_head, hash),
                        "the hash of its head, messages and table is another");
     }
+    NORI__TRY(find_ways(arena, plan, err));
     return find_table(arena, plan, err);
 }
 

@@ -26,13 +26,16 @@ static bool names_cpu(const char *list)
 }
 
 nori_status nori__plan_use(nori_session *s, const nori_model *model, const nori_session_options *o,
-                           bool record, nori_error *err)
+                           const nori__ways *record, nori_error *err)
 {
     const nori__plan_file *plan = model->source->plan;
     char *now = NULL;
     s->plan_note = "";
     if (record) {
         s->packs = nori__packs_new(s->allocator, NULL, 0, NULL);
+        if (s->packs) {
+            nori__packs_steer(s->packs, record->entries, record->count);
+        }
         return s->packs ? NORI_OK : nori__no_memory(err);
     }
     if (o->split_only || (!plan && (!o->cache_dir || !names_cpu(o->providers) || model->changed ||
@@ -60,10 +63,33 @@ nori_status nori__plan_use(nori_session *s, const nori_model *model, const nori_
     s->plan_note = NULL;
     if (s->packs) {
         char text[64];
+        nori__packs_steer(s->packs, plan->ways, plan->n_ways);
         snprintf(text, sizeof(text), "hit: %zu blocks of packed weights", plan->count);
         tell(s, o, NORI_LOG_INFO, text);
     }
     return s->packs ? NORI_OK : nori__no_memory(err);
+}
+
+void nori__plan_used(nori_session *s, const nori_session_options *o)
+{
+    const nori__plan_file *plan = s->source->plan;
+    char text[192];
+    if (!s->packs || !plan || s->kept.path || plan->tuned_threads == 0) {
+        return;
+    }
+    size_t unfit = nori__ways_unfit(s->packs);
+    if (unfit > 0) {
+        snprintf(text, sizeof(text), "miss: %zu of its %zu tuned layers are no such layers; they go their "
+                 "usual way, and their weights are packed anew", unfit, plan->n_ways);
+        tell(s, o, NORI_LOG_WARNING, text);
+    }
+    if (plan->tuned_threads != (uint32_t)s->threads) {
+        /* The ways stay: results must not depend on the number of threads. */
+        snprintf(text, sizeof(text), "it was tuned for %u thread%s, now there %s %d: its ways stay",
+                 plan->tuned_threads, plan->tuned_threads == 1 ? "" : "s",
+                 s->threads == 1 ? "is" : "are", s->threads);
+        tell(s, o, NORI_LOG_INFO, text);
+    }
 }
 
 void nori__plan_ready(const nori_session *s)
@@ -92,7 +118,9 @@ int nori_model_plan(const nori_model *model, nori_plan_info *info)
                         .made_for = text ? text : "",
                         .model_bytes = plan->part[NORI__PLAN_MODEL].n + plan->part[NORI__PLAN_DATA].n,
                         .packed_bytes = plan->part[NORI__PLAN_BLOCKS].n,
-                        .blocks = plan->count};
+                        .blocks = plan->count,
+                        .tuned_threads = (int)plan->tuned_threads,
+                        .tuned_layers = plan->n_ways};
     memcpy(info, &i, i.size < sizeof(i) ? i.size : sizeof(i));
     return 1;
 }

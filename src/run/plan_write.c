@@ -8,7 +8,7 @@
 typedef struct writing {
     nori__placing data;
     nori__plan_head head;
-    nori__str part[NORI__PLAN_PART_COUNT]; /* the first three */
+    nori__str part[NORI__PLAN_PART_COUNT]; /* those before the data */
     nori__pack_entry *entries;
     void *const *bytes; /* of blocks */
     size_t count;
@@ -143,9 +143,29 @@ nori_status nori__plan_write_blocks(nori_session *s, const char *made_for, const
     return status;
 }
 
+/* The head and entries of the ways' part. */
+static nori_status put_ways(writing *w, const nori__ways *ways, nori_error *err)
+{
+    uint32_t head[2] = {(uint32_t)ways->threads, 0};
+    size_t entries = ways->count * sizeof(*ways->entries);
+    if (ways->threads == 0) {
+        return NORI_OK;
+    }
+    char *part = nori__arena_alloc(w->data.arena, sizeof(head) + entries);
+    if (!part) {
+        return nori__no_memory(err);
+    }
+    memcpy(part, head, sizeof(head));
+    if (entries > 0) {
+        memcpy(part + sizeof(head), ways->entries, entries);
+    }
+    w->part[NORI__PLAN_WAYS] = (nori__str){part, sizeof(head) + entries};
+    return NORI_OK;
+}
+
 static nori_status write_plan(const nori_model *model, nori_session *s,
-                              const nori_session_options *o, const char *path,
-                              nori_plan_info *info, nori_error *err)
+                              const nori_session_options *o, const nori__ways *ways,
+                              const char *path, nori_plan_info *info, nori_error *err)
 {
     nori__arena arena;
     nori__text messages;
@@ -153,14 +173,17 @@ static nori_status write_plan(const nori_model *model, nori_session *s,
     nori__arena_init(&arena, model->source->allocator);
     nori__text_init(&messages, arena.allocator);
     nori__placing_init(&w.data, model, INSIDE, &arena);
-    nori_status status = prepare(&w, s, o, &messages, err);
+    nori_status status = put_ways(&w, ways, err);
+    status = status == NORI_OK ? prepare(&w, s, o, &messages, err) : status;
     status = status == NORI_OK ? write_file(&w, path, err) : status;
     if (status == NORI_OK && info) {
         nori_plan_info i = {.size = info->size,
                             .made_for = "",
                             .model_bytes = w.head.part[NORI__PLAN_MODEL].size + w.data.end,
                             .packed_bytes = w.head.part[NORI__PLAN_BLOCKS].size,
-                            .blocks = w.count};
+                            .blocks = w.count,
+                            .tuned_threads = ways->threads,
+                            .tuned_layers = ways->count};
         memcpy(info, &i, i.size < sizeof(i) ? i.size : sizeof(i));
     }
     nori__placing_free(&w.data);
@@ -171,6 +194,14 @@ static nori_status write_plan(const nori_model *model, nori_session *s,
 
 nori_status nori_plan_write(const nori_model *model, const nori_session_options *options,
                             const char *path, nori_plan_info *info, nori_error *err)
+{
+    static const nori__ways usual = {NULL, 0, 0};
+    return nori__plan_write_with(model, options, &usual, path, info, err);
+}
+
+nori_status nori__plan_write_with(const nori_model *model, const nori_session_options *options,
+                                  const nori__ways *ways, const char *path, nori_plan_info *info,
+                                  nori_error *err)
 {
     nori_session_options o;
     nori_session *session = NULL;
@@ -190,9 +221,9 @@ nori_status nori_plan_write(const nori_model *model, const nori_session_options 
         status = nori__model_from_ir(model, model->ir, &own, err);
         model = own;
     }
-    status = status == NORI_OK ? nori__session_make(model, &o, true, &session, err) : status;
+    status = status == NORI_OK ? nori__session_make(model, &o, ways, &session, err) : status;
     if (status == NORI_OK) {
-        status = write_plan(model, session, &o, path, info, err);
+        status = write_plan(model, session, &o, ways, path, info, err);
     }
     nori_session_free(session);
     nori_model_free(own);

@@ -151,9 +151,16 @@ struct nori_session {
 
 /* The caller's options, which may be of an older size, over the defaults. */
 void nori__session_options(const nori_session_options *given, nori_session_options *options);
-/* record: what kernels pack is noted in session->packs. */
+/* Ways for layers to go (plan/ways.h), measured with so many threads. */
+typedef struct nori__ways {
+    const struct nori__way_entry *entries; /* outlive what is made with them */
+    size_t count;
+    int threads; /* 0: they were not measured */
+} nori__ways;
+/* record: layers go these ways, and what kernels pack is noted in session->packs; NULL: the plan's ways
+ * and blocks, if there is one. */
 nori_status nori__session_make(const nori_model *model, const nori_session_options *options,
-                               bool record, nori_session **session, nori_error *err);
+                               const nori__ways *record, nori_session **session, nori_error *err);
 /* Tells the options' progress callback, if there is one. */
 void nori__tell_progress(const nori_session_options *o, const char *phase, const char *provider,
                          size_t done, size_t total);

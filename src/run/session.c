@@ -237,11 +237,11 @@ nori_status nori_session_create(const nori_model *model, const nori_session_opti
     NORI__GIVEN(err, session);
     nori_session_options o;
     nori__session_options(options, &o);
-    return nori__session_make(model, &o, false, session, err);
+    return nori__session_make(model, &o, NULL, session, err);
 }
 
-nori_status nori__session_make(const nori_model *model, const nori_session_options *o, bool record,
-                               nori_session **session, nori_error *err)
+nori_status nori__session_make(const nori_model *model, const nori_session_options *o,
+                               const nori__ways *record, nori_session **session, nori_error *err)
 {
     *session = NULL;
     if (o->threads < 0 || o->level < 0 || o->level > 2) {
@@ -284,6 +284,7 @@ nori_status nori__session_make(const nori_model *model, const nori_session_optio
     give_pages_back(s);
     nori__plan_keep(s, o);
     nori__plan_ready(s);
+    nori__plan_used(s, o);
     *session = s;
     return NORI_OK;
 }

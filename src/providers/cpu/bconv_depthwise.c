@@ -8,7 +8,8 @@ bool nori__bconv_depthwise_plan(nori__bconv_run *r, int threads)
 {
     (void)threads;
     size_t line = r->g.out[1] * r->s->block * sizeof(float);
-    r->span = SPAN_BYTES / line > 0 ? SPAN_BYTES / line : 1;
+    size_t most = nori__way_span(r->s->way, SPAN_BYTES) / line;
+    r->span = most > 0 ? most : 1;
     r->span = r->span < r->g.out[0] ? r->span : r->g.out[0];
     r->spans = nori__div_up(r->g.out[0], r->span);
     r->shares = r->x_blocks;

@@ -60,13 +60,16 @@ bool nori__bconv_direct_plan(nori__bconv_run *r, int threads)
     r->flat = !r->copied && !s->planes && s->kernel[0] * s->kernel[1] == 1 && g->stride[0] == 1 &&
               g->stride[1] == 1 && reach[0] == g->in[0] && reach[1] == g->in[1];
     size_t row_tiles = nori__div_up(g->out[1], tile);
-    r->gathered = !r->flat && !s->planes && s->blocks > 2 && g->out[0] > 1 &&
-                  4 * g->out[1] < 3 * tile * row_tiles;
+    r->gathered = !r->flat && !s->planes && g->out[0] > 1 &&
+                  (s->way->lines == NORI__LINES_BY_WIDTH
+                       ? s->blocks > 2 && 4 * g->out[1] < 3 * tile * row_tiles
+                       : s->way->lines == NORI__LINES_BY_COLUMN);
     r->step = r->flat || r->gathered ? c : g->stride[1] * c;
     size_t lines = r->flat ? g->out[0] * g->out[1] : g->out[0];
     size_t line = r->flat ? 1 : r->gathered ? g->kernel[1] * g->stride[0] * g->out[1]
                                             : g->stride[0] * (r->copied ? reach[1] : g->in[1]);
     size_t span_bytes = s->weights_bytes > MANY_WEIGHTS ? LARGE_SPAN_BYTES : SPAN_BYTES;
+    span_bytes = nori__way_span(s->way, span_bytes);
     size_t most = at_least(span_bytes / (line * r->x_blocks * c * sizeof(float)),
                            r->flat ? 4 * tile : 1);
     size_t pixels = r->flat ? 1 : g->out[1], in = line * r->x_blocks * c; /* floats of a line */

@@ -55,13 +55,6 @@ float *nori__bconv_winograd_pack(const nori__bconv *s, const nori_allocator *a, 
     return out;
 }
 
-bool nori__bconv_winograd_pays(int64_t channels, int64_t made, int64_t height, int64_t width)
-{
-    /* Small maps waste tiles, and few tiles cannot pay for four times the weights. */
-    return channels >= 16 && made >= 16 && (height < 0 || height >= 12) &&
-           (width < 0 || width >= 12);
-}
-
 /* ---- units ---- */
 
 static size_t v_step(const nori__bconv_run *r)
@@ -79,7 +72,7 @@ bool nori__bconv_winograd_plan(nori__bconv_run *r, int threads)
 {
     size_t c = r->s->block, tile = nori__kernels_get()->block_pixels;
     size_t tiles = nori__div_up(r->g.out[0], 4) * nori__div_up(r->g.out[1], 4);
-    size_t most = V_BYTES / (36 * r->x_blocks * c * sizeof(float)) / tile * tile;
+    size_t most = nori__way_span(r->s->way, V_BYTES) / (36 * r->x_blocks * c * sizeof(float)) / tile * tile;
     most = most > tile ? most : tile;
     nori__bconv_cut_up how = {
         .lines = tiles, .most = most, .quantum = tiles > 2 * tile ? tile : 1, .pairs = r->s->pairs,

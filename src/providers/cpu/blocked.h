@@ -10,6 +10,7 @@
 
 #include "ops/window.h"
 #include "providers/cpu/cpu.h"
+#include "providers/cpu/ways.h"
 
 /* Ids past those of the list. */
 typedef enum nori__blocked_id {
@@ -64,6 +65,7 @@ typedef enum nori__bconv_how {
 /* What prepare makes. Output blocks go in pairs, the last of a group may be alone. */
 typedef struct nori__bconv {
     nori__bconv_how how;
+    const nori__way *way;     /* lines and spans of its kind */
     bool planes;              /* the input is plain: a term is one channel at one position */
     nori__activation act;
     size_t block;             /* channels a block */
@@ -81,6 +83,7 @@ typedef struct nori__bconv {
 /* Which form a state is made for; the rest follows from the weight. */
 typedef struct nori__bconv_form {
     nori__bconv_how how;
+    const nori__way *way;     /* NULL: nothing special */
     bool planes;
     size_t group;
     nori__activation act;
@@ -90,6 +93,9 @@ nori_status nori__bconv_make(const nori__bconv_form *form, const nori_tensor *we
                              nori_error *err);
 void nori__bconv_free(nori__bconv *s, const nori_allocator *a); /* NULL is fine */
 size_t nori__bconv_bytes(const nori__bconv *s);
+/* What choosing its way may know of a convolution before a run: sizes of a node with weight [made,
+ * channels a group, kernel], whose input x is plain or blocked. */
+nori__layer nori__bconv_layer(const nori__node *node, const nori_tensor *weight, size_t group);
 /* The window of a node for sizes of a run; false: they do not agree with the node. */
 bool nori__bconv_window(const nori__bconv *s, const nori__node *node, const int64_t *in,
                         const int64_t *out, nori__block_window *g);
@@ -135,8 +141,6 @@ void nori__bconv_depthwise_units(void *run, int64_t begin, int64_t end, int thre
 void nori__bconv_cut(size_t block, size_t terms, size_t lanes, nori__bconv_chunk *chunks,
                      size_t *count, nori__bconv_chunk *done);
 
-/* Whether Winograd's form is the faster one; height and width of the output may be unknown (-1). */
-bool nori__bconv_winograd_pays(int64_t channels, int64_t made, int64_t height, int64_t width);
 /* Packs weights [made][per_group][3][3]; NULL: no memory. */
 float *nori__bconv_winograd_pack(const nori__bconv *s, const nori_allocator *a, const float *w,
                                  size_t *bytes);

@@ -90,6 +90,7 @@ typedef struct nori__product nori__product;
 struct nori__product {
     size_t count, m, n, k;
     size_t ldc;
+    size_t chunk;     /* columns a unit, in eighths of the usual; 0: as usual */
     const float *col; /* added to columns, or NULL */
     nori__activation act;
     void (*part)(const nori__product *p, size_t index, nori__product_part *part);

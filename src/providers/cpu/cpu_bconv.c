@@ -166,27 +166,41 @@ static nori_status pack(nori__bconv *s, const nori_allocator *a, const float *w,
 
 /* ---- prepare ---- */
 
-static nori__bconv_how choose(const nori__node *node, const nori_tensor *weight, bool planes,
-                              size_t group)
+nori__layer nori__bconv_layer(const nori__node *node, const nori_tensor *weight, size_t group)
 {
-    if (group > 1 && weight->dims[1] == 1) {
-        return NORI__BCONV_DEPTHWISE;
-    }
-    nori__window w;
-    int64_t out[2] = {-1, -1};
+    nori__layer l = nori__layer_unknown();
     const nori__type *x = &node->inputs[0]->type;
-    if (planes || group > 1 || nori__window_read(node, NULL, 2, weight->dims + 2, &w) != NORI_OK) {
-        return NORI__BCONV_DIRECT;
-    }
-    bool fits = true;
+    nori__window w;
+    nori__activation act = {0};
+    bool read = nori__window_read(node, NULL, 2, weight->dims + 2, &w) == NORI_OK;
+    (void)nori__activation_read(node, &act);
+    l.batch = x->rank >= 4 ? x->dims[0].value : -1;
+    l.channels = weight->dims[1];
+    l.made = weight->dims[0];
+    l.group = (int64_t)group;
     for (int d = 0; d < 2; d++) {
-        fits = fits && w.kernel[d] == 3 && w.stride[d] == 1 && w.dilation[d] == 1;
-        fits = fits && (x->rank != 5 ||
-                        nori__window_out(&w, NULL, d, x->dims[d + 2].value, &out[d]) == NORI_OK);
+        l.kernel[d] = weight->dims[d + 2];
+        l.stride[d] = read ? w.stride[d] : -1;
+        l.dilation[d] = read ? w.dilation[d] : -1;
+        l.in[d] = x->rank >= 4 ? x->dims[d + 2].value : -1;
+        if (!read || nori__window_out(&w, NULL, d, l.in[d], &l.out[d]) != NORI_OK) {
+            l.out[d] = -1;
+        }
     }
-    return fits && nori__bconv_winograd_pays(weight->dims[1], weight->dims[0], out[0], out[1])
-               ? NORI__BCONV_WINOGRAD
-               : NORI__BCONV_DIRECT;
+    l.joined = (x->rank == 4) + 2 * (nori__cpu_value(node, 3) != NULL) + 4 * act.clamp +
+               8 * (act.apply ? 1 + (int64_t)act.function : 0);
+    return l;
+}
+
+static void choose(const nori__node *node, const nori_tensor *weight, const nori_allocator *a,
+                   nori__bconv_form *form)
+{
+    nori__layer l = nori__bconv_layer(node, weight, form->group);
+    bool depthwise = form->group > 1 && weight->dims[1] == 1;
+    form->way = nori__way_for(a, depthwise ? NORI__WAYS_DEPTHWISE : NORI__WAYS_CONV, &l);
+    form->how = depthwise                                 ? NORI__BCONV_DEPTHWISE
+                : form->way->form == NORI__WAY_WINOGRAD ? NORI__BCONV_WINOGRAD
+                                                          : NORI__BCONV_DIRECT;
 }
 
 static nori_status fill(nori__bconv *s, const nori_tensor *w, const nori_tensor *b,
@@ -217,7 +231,9 @@ nori_status nori__bconv_make(const nori__bconv_form *form, const nori_tensor *w,
     if (!s) {
         return nori__no_memory(err);
     }
+    static const nori__way plain = {"", 0, 0, 8};
     s->how = form->how;
+    s->way = form->way ? form->way : &plain;
     s->planes = form->planes;
     s->group = form->group;
     s->act = form->act;
@@ -237,15 +253,22 @@ nori_status nori__bconv_make(const nori__bconv_form *form, const nori_tensor *w,
     return NORI_OK;
 }
 
-static nori_status make_for(const nori__node *node, const nori_tensor *w, const nori_tensor *b,
-                            const nori_allocator *a, nori__bconv **out, nori_error *err)
+/* like: another state of the node, whose way is gone; NULL: the way is chosen. */
+static nori_status make_for(const nori__node *node, const nori__bconv *like, const nori_tensor *w,
+                            const nori_tensor *b, const nori_allocator *a, nori__bconv **out,
+                            nori_error *err)
 {
     nori__bconv_form form = {.planes = node->inputs[0]->type.rank == 4,
                              .group = (size_t)nori__attr_i(node, "group", 1)};
     if (!nori__activation_read(node, &form.act)) {
         return nori__fail(err, NORI_ERROR_INTERNAL, "unknown activation");
     }
-    form.how = choose(node, w, form.planes, form.group);
+    if (like) {
+        form.how = like->how;
+        form.way = like->way;
+    } else {
+        choose(node, w, a, &form);
+    }
     return nori__bconv_make(&form, w, b, a, out, err);
 }
 
@@ -253,7 +276,7 @@ static nori_status bconv_prepare(const nori__node *node, const nori_allocator *a
                                  size_t *state_bytes, nori_error *err)
 {
     nori__bconv *s;
-    NORI__TRY(make_for(node, nori__cpu_default(node->inputs[1]),
+    NORI__TRY(make_for(node, NULL, nori__cpu_default(node->inputs[1]),
                        nori__cpu_default(nori__cpu_value(node, 2)), a, &s, err));
     *state = s;
     *state_bytes = nori__bconv_bytes(s);
@@ -398,7 +421,7 @@ static nori_status run_given(const nori__bconv *s, nori_call *call, const nori_t
         return nori__fail(call->err, NORI_ERROR_DATA,
                           "the weight given for this run has another shape than its default");
     }
-    NORI__TRY(make_for(call->node, w, b, call->allocator, &own, call->err));
+    NORI__TRY(make_for(call->node, s, w, b, call->allocator, &own, call->err));
     nori_status status = run_with(own, call);
     nori__bconv_free(own, call->allocator);
     return status;

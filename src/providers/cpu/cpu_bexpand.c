@@ -10,6 +10,7 @@
 
 typedef struct expand {
     nori__bconv *first, *second;
+    const nori__way *way;
 } expand;
 
 static void expand_release(void *state, const nori_allocator *a)
@@ -35,6 +36,9 @@ static nori_status expand_prepare(const nori__node *node, const nori_allocator *
     }
     nori__bconv_form form[2] = {{.how = NORI__BCONV_DIRECT, .group = 1},
                                 {.how = NORI__BCONV_DEPTHWISE, .group = (size_t)t[2]->dims[0]}};
+    nori__layer l = nori__bconv_layer(node, t[2], 1);
+    l.channels = t[0]->dims[1];
+    s->way = nori__way_for(a, NORI__WAYS_EXPAND, &l);
     bool known = nori__activation_named(node, "expand_activation", "expand_params", &form[0].act) &&
                  nori__activation_read(node, &form[1].act);
     nori_status status =
@@ -93,8 +97,8 @@ static bool expand_plan(const expand *s, const nori_call *call, expand_run *r, s
     }
     const nori__block_window *g = &r->g;
     size_t extent = (g->kernel[0] - 1) * g->dilation[0] + 1, row_bytes = 2 * g->in[1] * c * 4;
-    size_t rows = BAND_BYTES / row_bytes > extent + g->stride[0] ? BAND_BYTES / row_bytes
-                                                                 : extent + g->stride[0];
+    size_t rows = nori__way_span(s->way, BAND_BYTES) / row_bytes, least = extent + g->stride[0];
+    rows = rows > least ? rows : least;
     r->band = (rows - extent) / g->stride[0] + 1;
     r->band = r->band < g->out[0] ? r->band : g->out[0];
     r->rows = (r->band - 1) * g->stride[0] + extent;

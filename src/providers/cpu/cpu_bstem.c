@@ -9,6 +9,7 @@
 
 typedef struct stem {
     nori__bconv *conv;
+    const nori__way *way;
     size_t stride[2], dilation[2], begin[2], end[2]; /* of the convolution */
 } stem;
 
@@ -42,8 +43,20 @@ static nori_status stem_prepare(const nori__node *node, const nori_allocator *a,
         s->end[d] = (size_t)window[6 + d];
     }
     if (status == NORI_OK) {
-        status = nori__bconv_make(&form, nori__value_const(node->inputs[1]),
-                                  nori__value_const(nori__cpu_value(node, 2)), a, &s->conv, err);
+        const nori_tensor *w = nori__value_const(node->inputs[1]);
+        const nori__type *x = &node->inputs[0]->type;
+        nori__layer l = nori__layer_unknown();
+        l.batch = x->rank == 4 ? x->dims[0].value : -1;
+        l.channels = w->dims[1];
+        l.made = w->dims[0];
+        for (int d = 0; d < 2; d++) {
+            l.kernel[d] = w->dims[d + 2];
+            l.stride[d] = (int64_t)s->stride[d];
+            l.in[d] = x->rank == 4 ? x->dims[d + 2].value : -1;
+        }
+        s->way = nori__way_for(a, NORI__WAYS_STEM, &l);
+        status = nori__bconv_make(&form, w, nori__value_const(nori__cpu_value(node, 2)), a, &s->conv,
+                                  err);
     }
     if (status != NORI_OK) {
         stem_release(s, a);
@@ -112,7 +125,8 @@ static bool stem_plan(const stem *s, const nori_call *call, stem_run *r, size_t 
     }
     const nori__block_window *p = &r->pool;
     size_t extent = (p->kernel[0] - 1) * p->dilation[0] + 1;
-    size_t line = c->g.out[1] * s->conv->blocks * block * sizeof(float), fit = BAND_BYTES / line;
+    size_t line = c->g.out[1] * s->conv->blocks * block * sizeof(float);
+    size_t fit = nori__way_span(s->way, BAND_BYTES) / line;
     fit = fit > extent + p->stride[0] ? fit : extent + p->stride[0];
     r->stretches = threads > 1 ? nori__div_up(3 * threads, (size_t)x->dims[0]) : 1;
     r->stretch = nori__div_up(p->out[0], r->stretches);

@@ -6,6 +6,7 @@
  * where it is used. */
 #include "plan/packed.h"
 #include "providers/cpu/joined.h"
+#include "providers/cpu/ways.h"
 #include "providers/reference/ref_nn.h"
 
 #define FEW 4
@@ -14,6 +15,7 @@
 
 typedef struct matmul_state {
     nori__activation act;
+    const nori__way *way; /* of a product by a constant */
     float *weights;    /* panels of the right operand, or NULL: not constant */
     size_t weights_bytes;
     size_t n, k;       /* of the constant operand */
@@ -56,6 +58,25 @@ static nori_status pack_weights(matmul_state *s, const nori_tensor *b, const nor
     return NORI_OK;
 }
 
+static nori__layer matmul_layer(const nori__node *node, const nori_tensor *b, const matmul_state *s)
+{
+    nori__layer l = nori__layer_unknown();
+    const nori__type *x = &node->inputs[0]->type;
+    l.channels = b->dims[s->b_turned ? 1 : 0];
+    l.made = b->dims[s->b_turned ? 0 : 1];
+    l.joined = 2 * s->a_turned + (nori__cpu_value(node, 3) != NULL) + 4 * s->act.clamp +
+               8 * (s->act.apply ? 1 + (int64_t)s->act.function : 0);
+    l.out[0] = x->rank >= 1 ? 1 : -1; /* rows of all batches in one */
+    for (int d = 0; d < x->rank; d++) {
+        bool depth = d == x->rank - (s->a_turned && x->rank >= 2 ? 2 : 1);
+        int64_t size = depth ? 1 : x->dims[d].value;
+        l.out[0] = l.out[0] < 0 || size < 0 || (size > 0 && l.out[0] > INT64_MAX / size)
+                       ? -1
+                       : l.out[0] * size;
+    }
+    return l;
+}
+
 static nori_status matmul_prepare(const nori__node *node, const nori_allocator *a, void **state,
                                   size_t *state_bytes, nori_error *err)
 {
@@ -81,6 +102,10 @@ static nori_status matmul_prepare(const nori__node *node, const nori_allocator *
         return nori__no_memory(err);
     }
     *s = read;
+    if (pack) {
+        nori__layer l = matmul_layer(node, b, &read);
+        s->way = nori__way_for(a, NORI__WAYS_PRODUCT, &l);
+    }
     nori_status status = pack ? pack_weights(s, b, a, err) : NORI_OK;
     if (status != NORI_OK) {
         matmul_release(s, a);
@@ -224,11 +249,14 @@ static bool matmul_shapes(const matmul_state *s, const nori_call *call, matmul_r
     }
     r->product = (nori__product){.count = count, .m = (size_t)w->m, .n = (size_t)w->n,
                                  .k = (size_t)w->k, .ldc = (size_t)w->n, .act = s->act,
+                                 .chunk = s->way ? s->way->spans : 0,
                                  .part = matmul_part, .pack = s->weights ? NULL : matmul_pack_b,
                                  .user = r};
     r->few = s->weights && w->m <= FEW && w->a_col == 1;
     /* Rows are read as they are, unless they lie so that they push each other out of the cache. */
-    if (w->a_row % CROWDED_STEP != 0 || r->product.m == 1) {
+    int rows = s->way ? s->way->form : NORI__ROWS_BY_DISTANCE;
+    if (r->product.m == 1 || rows == NORI__ROWS_AS_THEY_ARE ||
+        (rows == NORI__ROWS_BY_DISTANCE && w->a_row % CROWDED_STEP != 0)) {
         return true;
     }
     r->packed = nori__packed_a(r->product.m, r->product.k);

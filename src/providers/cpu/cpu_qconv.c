@@ -38,7 +38,7 @@ static nori_status qconv_prepare(const nori__node *node, const nori_allocator *a
         return nori__no_memory(err);
     }
     s->linear = linear;
-    nori_status status = nori__qconv_make(w, zero, group, window.dilation[window.n - 1] != 1, a,
+    nori_status status = nori__qconv_make(w, zero, group, &window, &node->inputs[0]->type, false, a,
                                           &s->conv, err);
     if (status != NORI_OK) {
         nori__release(a, s, sizeof(*s));

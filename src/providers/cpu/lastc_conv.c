@@ -90,8 +90,8 @@ static nori_status conv_prepare(const nori__node *node, const nori_allocator *a,
     if (!s) {
         return nori__no_memory(err);
     }
-    nori_status status = nori__qconv_make(w, zero, nori__attr_i(node, "group", 1),
-                                          window.dilation[1] != 1, a, s, err);
+    nori_status status = nori__qconv_make(w, zero, nori__attr_i(node, "group", 1), &window,
+                                          &node->inputs[0]->type, true, a, s, err);
     if (status != NORI_OK) {
         nori__release(a, s, sizeof(*s));
         return status;

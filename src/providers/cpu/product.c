@@ -33,7 +33,7 @@ static cut cut_up(const nori__product *p, int threads)
     c.cols = divide_up(p->n, c.nr);
     c.blocks = p->k > 0 ? divide_up(p->k, K_BLOCK) : 1;
     c.kc = (divide_up(p->k, c.blocks) + 7) / 8 * 8;
-    size_t most = CHUNK_COLUMNS / c.nr, t = (size_t)threads;
+    size_t most = CHUNK_COLUMNS / c.nr * (p->chunk ? p->chunk : 8) / 8, t = (size_t)threads;
     c.n_chunks = divide_up(c.cols, most);
     if (p->count * c.n_chunks < t && p->count > 0) {
         c.n_chunks = divide_up(t, p->count);

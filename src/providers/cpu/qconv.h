@@ -5,10 +5,12 @@
 
 #include "providers/cpu/patches.h"
 #include "providers/cpu/qlines.h"
+#include "providers/cpu/ways.h"
 
 /* What prepare makes of a constant weight. */
 typedef struct nori__qconv {
     size_t made, per_group, group, taps;
+    const nori__way *way;
     bool rows;        /* a term is a row of the kernel with all its channels, else one position */
     bool deep;        /* depthwise: a channel has its own weights */
     nori__qpack w;    /* else */
@@ -18,9 +20,10 @@ typedef struct nori__qconv {
     size_t wide;      /* room for arrays of a channel */
     size_t weights_bytes, sums_bytes;
 } nori__qconv;
+/* window: the node's; x: its input, channels last or second as last says. */
 nori_status nori__qconv_make(const nori_tensor *w, const nori_tensor *zero, int64_t group,
-                             bool dilated, const nori_allocator *a, nori__qconv *out,
-                             nori_error *err);
+                             const nori__window *window, const nori__type *x, bool last,
+                             const nori_allocator *a, nori__qconv *out, nori_error *err);
 void nori__qconv_free(nori__qconv *s, const nori_allocator *a);
 size_t nori__qconv_bytes(const nori__qconv *s);
 

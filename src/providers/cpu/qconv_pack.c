@@ -100,9 +100,33 @@ static nori_status make_deep(nori__qconv *s, const nori_tensor *w, const nori_te
     return NORI_OK;
 }
 
+static nori__layer layer(const nori__qconv *s, const nori_tensor *w, const nori__window *window,
+                         const nori__type *x, bool last)
+{
+    nori__layer l = nori__layer_unknown();
+    int n = window->n < 2 ? window->n : 2;
+    l.batch = x->rank > 0 ? x->dims[0].value : -1;
+    l.channels = w->dims[1];
+    l.made = w->dims[0];
+    l.group = (int64_t)s->group;
+    l.joined = s->deep;
+    for (int d = 0; d < n; d++) { /* the last two dimensions */
+        int from = window->n - n + d;
+        nori__window copy = *window;
+        l.kernel[2 - n + d] = w->dims[2 + from];
+        l.stride[2 - n + d] = window->stride[from];
+        l.dilation[2 - n + d] = window->dilation[from];
+        l.in[2 - n + d] = x->rank == window->n + 2 ? x->dims[from + (last ? 1 : 2)].value : -1;
+        if (nori__window_out(&copy, NULL, from, l.in[2 - n + d], &l.out[2 - n + d]) != NORI_OK) {
+            l.out[2 - n + d] = -1;
+        }
+    }
+    return l;
+}
+
 nori_status nori__qconv_make(const nori_tensor *w, const nori_tensor *zero, int64_t group,
-                             bool dilated, const nori_allocator *a, nori__qconv *out,
-                             nori_error *err)
+                             const nori__window *window, const nori__type *x, bool last,
+                             const nori_allocator *a, nori__qconv *out, nori_error *err)
 {
     memset(out, 0, sizeof(*out));
     out->made = (size_t)w->dims[0];
@@ -110,7 +134,10 @@ nori_status nori__qconv_make(const nori_tensor *w, const nori_tensor *zero, int6
     out->group = (size_t)group;
     out->taps = (size_t)w->count / out->made / out->per_group;
     out->deep = out->per_group == 1 && out->group > 1 && out->made == out->group;
-    out->rows = out->group == 1 && !dilated;
+    nori__layer l = layer(out, w, window, x, last);
+    out->way = nori__way_for(a, NORI__WAYS_CONV8, &l);
+    out->rows = out->group == 1 && window->dilation[window->n - 1] == 1 &&
+                out->way->form == NORI__TERMS_ROWS;
     nori_status status = out->deep ? make_deep(out, w, zero, a, err)
                                    : make_blocks(out, w, zero, a, err);
     if (status != NORI_OK) {

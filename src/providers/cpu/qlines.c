@@ -108,11 +108,12 @@ void nori__qlines_run(nori_call *call, const nori__qlines *q)
     size_t most = work / WORTH < 1e6 ? (size_t)(work / WORTH) + 1 : 1000000;
     threads = (size_t)threads > most ? (int)most : threads;
     size_t wanted = threads > 1 ? 4 * (size_t)threads : 1;
-    size_t spans = (job.lines + SPAN - 1) / SPAN;
+    size_t longest = q->span > 0 && q->span < SPAN ? q->span : SPAN;
+    size_t spans = (job.lines + longest - 1) / longest;
     if (spans * together < wanted) {
         size_t more = (wanted + together - 1) / together, can = job.lines / least + 1;
         spans = more < can ? more : can;
-        spans = spans * SPAN < job.lines ? (job.lines + SPAN - 1) / SPAN : spans;
+        spans = spans * longest < job.lines ? (job.lines + longest - 1) / longest : spans;
     }
     job.span = (job.lines + spans - 1) / spans;
     job.spans = (job.lines + job.span - 1) / job.span;

@@ -44,6 +44,7 @@ typedef struct nori__qlines {
     size_t images, x_image;   /* bytes between images */
     size_t size[3], step[3];  /* lines, and bytes between neighbours */
     size_t group;             /* bytes between the groups of a line */
+    size_t span;              /* lines a unit at most; 0: as usual */
     void *y;                  /* lines of ldy elements, images y_image elements apart */
     size_t ldy, y_image;
     nori__u8_finish finish;   /* start, scale and shift of all channels */

@@ -67,4 +67,5 @@ nori_sources(
     recurrent_pack.c
     sproduct.c
     twins.c
+    ways.c
 )

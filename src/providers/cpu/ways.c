@@ -1,0 +1,199 @@
+/* ways.c: the table of ways, when each can be gone, and the rules. */
+#include "providers/cpu/ways.h"
+
+#include <stdio.h>
+
+#include "providers/cpu/cpu.h"
+
+/* ---- convolutions over channel blocks ---- */
+
+static bool may_be(int64_t size, int64_t least)
+{
+    return size < 0 || size >= least;
+}
+
+static bool winograd_fits(const nori__layer *l)
+{
+    bool fits = l->group == 1 && l->joined % 2 == 0; /* not over planes */
+    for (int d = 0; d < 2; d++) {
+        fits = fits && l->kernel[d] == 3 && l->stride[d] == 1 && l->dilation[d] == 1;
+    }
+    return fits;
+}
+
+static bool conv_fits(const nori__way *w, const nori__layer *l)
+{
+    bool planes = l->joined % 2 != 0;
+    bool point = l->kernel[0] * l->kernel[1] == 1 && l->stride[0] == 1 && l->stride[1] == 1;
+    return w->form == NORI__WAY_WINOGRAD ? winograd_fits(l)
+                                         : w->lines == NORI__LINES_BY_WIDTH || (!planes && !point);
+}
+
+/* Small maps waste tiles, and few tiles cannot pay for four times the weights. */
+static uint32_t conv_rule(const nori__layer *l)
+{
+    bool pays = winograd_fits(l) && l->channels >= 16 && l->made >= 16 && may_be(l->out[0], 12) &&
+                may_be(l->out[1], 12);
+    return pays ? 5 : 0;
+}
+
+static const nori__way conv_ways[] = {
+    {"direct", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 8},
+    {"direct, as rows", NORI__WAY_DIRECT, NORI__LINES_AS_ROWS, 8},
+    {"direct, by column", NORI__WAY_DIRECT, NORI__LINES_BY_COLUMN, 8},
+    {"direct, short spans", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 3},
+    {"direct, long spans", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 24},
+    {"winograd", NORI__WAY_WINOGRAD, 0, 8},
+    {"winograd, short spans", NORI__WAY_WINOGRAD, 0, 4},
+    {"winograd, long spans", NORI__WAY_WINOGRAD, 0, 16},
+};
+
+/* ---- what goes in bands and spans ---- */
+
+static bool always(const nori__way *w, const nori__layer *l)
+{
+    (void)w;
+    (void)l;
+    return true;
+}
+
+static uint32_t first(const nori__layer *l)
+{
+    (void)l;
+    return 0;
+}
+
+static const nori__way depthwise_ways[] = {
+    {"rows", 0, 0, 8},
+    {"short spans", 0, 0, 2},
+    {"long spans", 0, 0, 32},
+};
+
+static const nori__way expand_ways[] = {
+    {"bands", 0, 0, 8},
+    {"low bands", 0, 0, 3},
+    {"high bands", 0, 0, 24},
+    {"whole planes", 0, 0, 0},
+};
+
+static const nori__way stem_ways[] = {
+    {"bands", 0, 0, 8},
+    {"low bands", 0, 0, 2},
+    {"high bands", 0, 0, 24},
+};
+
+/* ---- products ---- */
+
+static bool product_fits(const nori__way *w, const nori__layer *l)
+{
+    return w->form == NORI__ROWS_BY_DISTANCE || may_be(l->out[0], 2);
+}
+
+static const nori__way product_ways[] = {
+    {"panels", NORI__ROWS_BY_DISTANCE, 0, 8},
+    {"rows as they are", NORI__ROWS_AS_THEY_ARE, 0, 8},
+    {"rows packed", NORI__ROWS_PACKED, 0, 8},
+    {"narrow chunks", NORI__ROWS_BY_DISTANCE, 0, 4},
+    {"wide chunks", NORI__ROWS_BY_DISTANCE, 0, 16},
+};
+
+/* ---- convolutions on integers ---- */
+
+static bool conv8_fits(const nori__way *w, const nori__layer *l)
+{
+    bool deep = l->joined != 0;
+    bool whole = l->dilation[1] == 1 && l->kernel[1] > 1 && l->group == 1;
+    return !deep && (w->form == NORI__TERMS_ROWS || whole);
+}
+
+static const nori__way conv8_ways[] = {
+    {"rows", NORI__TERMS_ROWS, 0, 8},
+    {"positions", NORI__TERMS_POSITIONS, 0, 8},
+    {"rows, short spans", NORI__TERMS_ROWS, 0, 2},
+};
+
+/* ---- the table ---- */
+
+typedef struct ways_row {
+    const char *name;
+    const nori__way *ways;
+    uint32_t count;
+    bool (*fits)(const nori__way *w, const nori__layer *l);
+    uint32_t (*rule)(const nori__layer *l);
+} ways_row;
+
+#define LIST(ways) ways, NORI__COUNT(ways)
+static const ways_row rows[NORI__WAYS_COUNT] = {
+    [NORI__WAYS_CONV] = {"conv", LIST(conv_ways), conv_fits, conv_rule},
+    [NORI__WAYS_DEPTHWISE] = {"depthwise", LIST(depthwise_ways), always, first},
+    [NORI__WAYS_EXPAND] = {"expand", LIST(expand_ways), always, first},
+    [NORI__WAYS_STEM] = {"stem", LIST(stem_ways), always, first},
+    [NORI__WAYS_PRODUCT] = {"product", LIST(product_ways), product_fits, first},
+    [NORI__WAYS_CONV8] = {"int8 conv", LIST(conv8_ways), conv8_fits, first},
+};
+
+const nori__way *nori__way_usual(nori__ways_kind kind, const nori__layer *layer)
+{
+    return &rows[kind].ways[rows[kind].rule(layer)];
+}
+
+const nori__way *nori__way_for(const nori_allocator *a, nori__ways_kind kind, const nori__layer *layer)
+{
+    const ways_row *row = &rows[kind];
+    nori__way_ask ask = {.kind = kind, .usual = row->rule(layer), .layer = *layer};
+    for (uint32_t i = 0; i < row->count; i++) {
+        ask.fits |= (uint32_t)row->fits(&row->ways[i], layer) << i;
+    }
+    ask.fits |= (uint32_t)1 << ask.usual;
+    return &row->ways[nori__way_asked(a, &ask)];
+}
+
+const char *nori__ways_name(uint32_t kind)
+{
+    return kind < NORI__WAYS_COUNT ? rows[kind].name : NULL;
+}
+
+const nori__way *nori__way_at(uint32_t kind, uint32_t way)
+{
+    return kind < NORI__WAYS_COUNT && way < rows[kind].count ? &rows[kind].ways[way] : NULL;
+}
+
+/* "56x28", "?" where it is not known. */
+static void sizes_text(const int64_t *sizes, char *out, size_t room)
+{
+    char one[2][24];
+    for (int d = 0; d < 2; d++) {
+        snprintf(one[d], sizeof(one[d]), sizes[d] < 0 ? "?" : "%lld", (long long)sizes[d]);
+    }
+    snprintf(out, room, "%sx%s", one[0], one[1]);
+}
+
+void nori__layer_text(uint32_t kind, const nori__layer *l, char *out, size_t size)
+{
+    char kernel[48], in[48], more[96] = "";
+    const char *name = nori__ways_name(kind);
+    if (kind == NORI__WAYS_PRODUCT) {
+        char rows_text[24];
+        snprintf(rows_text, sizeof(rows_text), l->out[0] < 0 ? "?" : "%lld", (long long)l->out[0]);
+        snprintf(out, size, "product %s x %lld x %lld", rows_text, (long long)l->channels,
+                 (long long)l->made);
+        return;
+    }
+    sizes_text(l->kernel, kernel, sizeof(kernel));
+    sizes_text(l->in, in, sizeof(in));
+    size_t at = 0;
+    const struct {
+        const char *word;
+        int64_t value, usual;
+    } parts[] = {{"stride", l->stride[0], 1}, {"dilation", l->dilation[0], 1},
+                 {"group", kind == NORI__WAYS_DEPTHWISE ? 1 : l->group, 1}, {"batch", l->batch, 1}};
+    for (size_t i = 0; i < NORI__COUNT(parts); i++) {
+        if (parts[i].value > 0 && parts[i].value != parts[i].usual && at < sizeof(more)) {
+            int n = snprintf(more + at, sizeof(more) - at, ", %s %lld", parts[i].word,
+                             (long long)parts[i].value);
+            at += n > 0 ? (size_t)n : 0;
+        }
+    }
+    snprintf(out, size, "%s %s, %lld -> %lld, %s%s", name ? name : "?", kernel,
+             (long long)l->channels, (long long)l->made, in, more);
+}

@@ -1,0 +1,5 @@
+nori_sources(
+    tune.c
+    tune_measure.c
+    tune_report.c
+)
