@@ -207,6 +207,11 @@ static void print_plan(const nori_model *m)
         cli_bytes_text(info.packed_bytes, bytes, sizeof(bytes));
         printf("plan          %llu blocks of packed weights, %s, for: %s\n",
                (unsigned long long)info.blocks, bytes, text);
+        if (info.tuned_threads > 0) {
+            printf("              tuned for %d thread%s: %llu nodes go another way than usual\n",
+                   info.tuned_threads, info.tuned_threads == 1 ? "" : "s",
+                   (unsigned long long)info.tuned_layers);
+        }
     }
 }
 
@@ -220,6 +225,8 @@ static void json_plan(cli_json *j, const nori_model *m)
         cli_json_uint(j, "model_bytes", info.model_bytes);
         cli_json_uint(j, "packed_bytes", info.packed_bytes);
         cli_json_uint(j, "blocks", info.blocks);
+        cli_json_int(j, "tuned_threads", info.tuned_threads);
+        cli_json_uint(j, "tuned_layers", info.tuned_layers);
         cli_json_end(j);
     }
 }

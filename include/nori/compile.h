@@ -22,7 +22,7 @@ typedef struct nori_plan_info {
     uint64_t packed_bytes; /* of packed weights */
     uint64_t blocks;       /* how many pieces those are */
     int tuned_threads;     /* threads it was tuned for; 0: it was not tuned */
-    uint64_t tuned_layers; /* layers that do not go their usual way */
+    uint64_t tuned_layers; /* nodes that do not go their usual way */
 } nori_plan_info;
 
 /* Compiles model with these options (NULL: the defaults) and writes the plan; the file appears whole or

@@ -1,6 +1,6 @@
 /* packed.c: memory of packed weights: taken from a file's blocks, or noted so that they can be written;
  * and which ways kernels are told to go, by step as the blocks are. */
-#include "plan/ways.h"
+#include "plan/chosen.h"
 
 /* What is asked for in pieces: large enough that pages of 2 MB hold many blocks, small enough that a C
  * library keeps what was given back for who asks next. */

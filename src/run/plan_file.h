@@ -19,7 +19,7 @@
 #define NORI_RUN_PLAN_FILE_H
 
 #include "nori/compile.h"
-#include "plan/ways.h"
+#include "plan/chosen.h"
 #include "run/run.h"
 
 enum { NORI__PLAN_TEXT, NORI__PLAN_MODEL, NORI__PLAN_WAYS, NORI__PLAN_TABLE, NORI__PLAN_DATA,

@@ -151,7 +151,7 @@ struct nori_session {
 
 /* The caller's options, which may be of an older size, over the defaults. */
 void nori__session_options(const nori_session_options *given, nori_session_options *options);
-/* Ways for layers to go (plan/ways.h), measured with so many threads. */
+/* Ways for layers to go (plan/chosen.h), measured with so many threads. */
 typedef struct nori__ways {
     const struct nori__way_entry *entries; /* outlive what is made with them */
     size_t count;

@@ -17,6 +17,18 @@ def product(n=64, k=48):
                            [m.value("y", m.tensor_type(m.FLOAT, [4, n]))], [weight]))
 
 
+def convolution():
+    """x [N, 32, H, W] through two convolutions of 3 x 3."""
+    nodes, constants, value = [], [], "x"
+    for i in range(2):
+        data = struct.pack("<9216f", *((k * 7919 % 1000) / 1000 - 0.5 for k in range(9216)))
+        constants.append(m.tensor("w%d" % i, m.FLOAT, [32, 32, 3, 3], data))
+        nodes.append(m.node("Conv", [value, "w%d" % i], ["y%d" % i], pads=[1] * 4))
+        value = "y%d" % i
+    return m.model(m.Graph(nodes, [m.value("x", m.tensor_type(m.FLOAT, ["n", 32, "h", "w"]))],
+                           [m.value(value, m.tensor_type(m.FLOAT, None))], constants))
+
+
 class Compile(case.Case):
     def plan(self, **how):
         model = self.file("m.onnx", product())
@@ -68,8 +80,48 @@ class Compile(case.Case):
             self.assertIn("the plan is damaged", r.err)
             self.assertIn("nori compile", r.err)
         changed = bytearray(data)
-        changed[8] = 2
-        self.assertIn("form 2", self.nori("run", self.file("new.plan", bytes(changed)), code=3).err)
+        changed[8] = 3
+        self.assertIn("form 3", self.nori("run", self.file("new.plan", bytes(changed)), code=3).err)
+
+    def test_tuned(self):
+        model = self.file("c.onnx", convolution())
+        plan = self.path("c.plan")
+        r = json.loads(self.nori("compile", model, "--output", plan, "--tune", "--seconds", "1",
+                                 "--threads", "2", "--shape", "x=1,32,24,24", "--json").out)
+        tuning = r["tuning"]
+        self.assertEqual(tuning["threads"], 2)
+        self.assertEqual(len(tuning["layers"]), 1)
+        layer = tuning["layers"][0]
+        self.assertIn("conv 3x3, 32 -> 32", layer["layer"])
+        self.assertGreater(len(layer["ways"]), 0)
+        self.assertTrue(all(w["us"] > 0 and w["way"] != layer["usual"] for w in layer["ways"]))
+        self.assertEqual(layer["taken"] != layer["usual"], tuning["faster"])
+        self.assertEqual(tuning["faster"], tuning["gain"] > 1 + tuning["noise"] and tuning["changed"] > 0)
+        p = json.loads(self.nori("inspect", plan, "--json").out)["plan"]
+        self.assertEqual(p["tuned_threads"], 2)
+        self.assertEqual(p["tuned_layers"], 2 * tuning["changed"])
+        self.assertIn("tuned for 2 threads", self.nori("inspect", plan).out)
+        self.nori("validate", plan, "--against", model, "--shape", "x=1,32,24,24")
+        shape = ("--shape", "x=1,32,24,24", "--seed", "1", "--json")
+        self.assertEqual(*(self.nori("run", plan, *shape, "--threads", n).out for n in ("1", "2")))
+
+    def test_tuned_in_words(self):
+        model = self.file("c.onnx", convolution())
+        r = self.nori("compile", model, "--output", self.path("c.plan"), "--tune", "--seconds", "1",
+                      "--shape", "x=1,32,16,16")
+        self.assertIn("layers with a choice were measured in", r.out)
+        self.assertRegex(r.out, "all go their usual one|faster, give or take")
+        r = self.nori("compile", self.file("m.onnx", product()), "--output",
+                      self.path("m.plan"), "--tune", "--seconds", "1", "--quiet")
+        self.assertEqual(r.out, "")
+
+    def test_options_of_tuning(self):
+        model = self.file("c.onnx", convolution())
+        for more in (("--seconds", "3"), ("--threads", "1"), ("--shape", "x=1,32,8,8"), ("--seed", "2"), ("x.npy",)):
+            self.nori("compile", model, "--output", self.path("c.plan"), *more, code=2)
+        self.nori("compile", model, "--output", self.path("c.plan"), "--tune", "--seconds", "0", code=2)
+        self.nori("compile", model, "--output", self.path("c.plan"), "--tune", "--shape", "x=1,31,8,8", code=3)
+        self.assertFalse(os.path.exists(self.path("c.plan")))
 
     def test_the_file_is_whole_or_not_there(self):
         model, plan = self.plan()

@@ -209,7 +209,8 @@ static void image(nori_call *call, const nori__qconv_run *r, qconv_job *job)
                               .size = {g->out[0], g->out[1], g->out[2]},
                               .step = {g->stride[0] * g->padded[1] * row, g->stride[1] * row,
                                        g->stride[2] * pixel},
-                              .group = s->per_group, .span = nori__way_span(s->way, LINES), .y = job->y, .ldy = s->made,
+                              .group = s->per_group, .span = nori__way_span(s->way, LINES),
+                              .y = job->y, .ldy = s->made,
                               .finish = r->finish};
         nori__qlines_run(call, &lines);
     }

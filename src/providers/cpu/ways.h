@@ -2,12 +2,12 @@
  *
  * ways.c is the one table: a list a kind of layer, with what each way can do. Rules were fitted to
  * measurements that bench/fit_choices.py repeats; a tuned plan takes what was measured for its model
- * instead (plan/ways.h). All ways of a kind keep the promises of its kernel: the tolerance, the same bits
+ * instead (plan/chosen.h). All ways of a kind keep the promises of its kernel: the tolerance, the same bits
  * for any number of threads, and on integers the same bytes. */
 #ifndef NORI_PROVIDERS_CPU_WAYS_H
 #define NORI_PROVIDERS_CPU_WAYS_H
 
-#include "plan/ways.h"
+#include "plan/chosen.h"
 
 typedef enum nori__ways_kind {
     NORI__WAYS_CONV,    /* over channel blocks */

@@ -2,7 +2,7 @@
 #ifndef NORI_TOOLS_TUNE_TUNE_H
 #define NORI_TOOLS_TUNE_TUNE_H
 
-#include "plan/ways.h"
+#include "plan/chosen.h"
 #include "run/run.h"
 #include "nori/compile.h"
 

@@ -1,10 +1,10 @@
-/* ways.h: kernels that have several ways to do a layer ask for one when they are prepared.
+/* chosen.h: kernels that have several ways to do a layer ask for one when they are prepared.
  *
  * Each kind of layer has a list of ways (the provider's; providers/cpu/ways.h) and a rule that takes one
  * of them. A session over packs (packed.h) may have choices that were measured, by step: they take the
  * rule's place where they are of the layer's kind and can do it. What was asked and taken is noted. */
-#ifndef NORI_PLAN_WAYS_H
-#define NORI_PLAN_WAYS_H
+#ifndef NORI_PLAN_CHOSEN_H
+#define NORI_PLAN_CHOSEN_H
 
 #include "plan/packed.h"
 
