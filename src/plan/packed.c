@@ -317,7 +317,7 @@ static void note_ask(nori__packs *p, const nori__way_ask *ask, uint32_t way)
 uint32_t nori__way_asked(const nori_allocator *a, const nori__way_ask *ask)
 {
     uint32_t way = ask->usual;
-    if (a->alloc != packs_alloc) {
+    if (a->alloc != packs_alloc || ((nori__packs *)a->user)->plain) {
         return way;
     }
     nori__packs *p = a->user;
