@@ -21,6 +21,9 @@ static void matmul(void **state)
         {"6x20", "20"},        {"13x600", "600x35"},      {"1x1", "1x1"},
         {"65x9", "9x200"},     {"5x1x2x3x4", "2x1x4x6"},  {"5x0", "0x4"},
         {"0x4", "4x3"},        {"2x0x4", "2x4x3"},        {"20", "20"},
+        /* Rows that crowd the cache are copied; deep ones are summed in blocks. */
+        {"17x512", "512x70"},  {"3x5x1024", "1024x40"},   {"2x15x1536", "2x1536x33"},
+        {"1x3x512", "6x512x9"},
     };
     for (size_t i = 0; i < NORI__COUNT(cases); i++) {
         for (uint32_t constants = 0; constants < 4; constants += 2) {

@@ -102,6 +102,8 @@ void nori__base_gemm(nori__kernels *k)
 {
     k->f32_mr = MR;
     k->f32_nr = NR;
+    k->f32_depth = 288;
+    k->f32_near = 256 * 1024;
     k->f32_tile = f32_tile;
     k->f32_pack = f32_pack;
     k->f32_patches = f32_patches;

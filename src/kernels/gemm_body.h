@@ -115,21 +115,27 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
     size_t fetch_step = f->fetch ? f->fetch_step : 0;
     const char *line = (const char *)(f->fetch ? f->fetch : (const void *)b);
     size_t p = 0;
-#if MR == 6 /* with more sums four steps do not fit the registers */
-    if (next == sizeof(float)) { /* rows along k: several steps a turn, fewer additions of addresses */
+    if (next == sizeof(float)) {
+        /* Rows along k: several steps a turn. Each addition of an address and each line asked for
+         * stands in the way of a product. */
         for (; p + TURN <= k; p += TURN, b += TURN * NR) {
+            NORI__PREFETCH(line);
+            NORI__PREFETCH(line + 2 * fetch_step);
+            line += TURN * fetch_step;
+            UNROLL
             for (size_t u = 0; u < TURN; u++) {
-                NORI__PREFETCH(line);
-                line += fetch_step;
                 vf b0 = v_load(b + u * NR), b1 = halves > 1 ? v_load(b + u * NR + VL) : b0;
+                UNROLL
                 for (size_t i = 0; i < rows; i++) {
                     const char *q = i < 3 ? p0 : i < 6 ? p3 : i < 9 ? p6 : i < 12 ? p9 : p12;
                     vf v = v_set(gemm_at(q + u * sizeof(float), i % 3, row));
+                    V_HOLD(v);
                     s[i][0] = v_fma(v, b0, s[i][0]);
                     if (halves > 1) {
                         s[i][1] = v_fma(v, b1, s[i][1]);
                     }
                 }
+                V_STEP;
             }
             p0 += TURN * sizeof(float);
             p3 += TURN * sizeof(float);
@@ -138,7 +144,6 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
             p12 += TURN * sizeof(float);
         }
     }
-#endif
     for (; p < k; p++, b += NR) {
         NORI__PREFETCH(line);
         line += fetch_step;

@@ -27,8 +27,8 @@ typedef struct nori__f32_finish {
     size_t ld_add;    /* its row stride */
     bool clamp;       /* limit to [low, high] at last; NaN stays */
     float low, high;
-    const void *fetch; /* f32_tile: a line a step of k is asked for from here on, fetch_step bytes */
-    size_t fetch_step; /* apart, into the second cache; nothing is read. NULL: none */
+    const void *fetch; /* f32_tile: what lies here is asked for, into the second cache, fetch_step */
+    size_t fetch_step; /* bytes a step of k, half a line at most; nothing is read. NULL: none */
 } nori__f32_finish;
 
 /* What happens to the sums of a tile over channel blocks. Blocks lie y_block apart in y and add, one
@@ -125,6 +125,8 @@ typedef struct nori__kernels {
      * the end are not stored). Element (i, p) of A is a[i * a_row + p * a_k]: rows or columns of a
      * matrix as they are, or panels of mr rows, a[k][mr]. */
     size_t f32_mr, f32_nr;
+    size_t f32_depth; /* steps of k that a product is best cut into, at most, and the bytes of B */
+    size_t f32_near;  /* that stay in the second cache while rows go by, with a quarter of it of A */
     /* c[rows][cols] = finish(a * b); rows <= mr, cols <= nr; c has row stride ldc. */
     void (*f32_tile)(size_t rows, size_t cols, size_t k, const float *a, size_t a_row, size_t a_k,
                      const float *b, float *c, size_t ldc, const nori__f32_finish *finish);

@@ -28,6 +28,14 @@
 #define V_HOLD(v) ((void)0)
 #endif
 
+/* Nothing is loaded before what stands in front of it: else a compiler takes the loads of several steps
+ * together, for which there are no registers. */
+#if defined(__GNUC__)
+#define V_STEP __asm__ volatile("" ::: "memory")
+#else
+#define V_STEP ((void)0)
+#endif
+
 #if defined(NORI__SIMD_AVX512)
 #include <immintrin.h>
 #define VL 16

@@ -126,6 +126,8 @@ static void gemm_table(nori__kernels *k)
 {
     k->f32_mr = MR;
     k->f32_nr = NR;
+    k->f32_depth = VL == 16 ? 1024 : 512; /* second caches of 1 or 2 MB, of 256 or 512 KB */
+    k->f32_near = VL == 16 ? 1024 * 1024 : 256 * 1024;
     k->f32_tile = f32_tile;
     k->f32_pack = f32_pack;
     k->f32_patches = f32_patches;

@@ -1,7 +1,7 @@
 /* cpu_matmul.c: float MatMul, Gemm, com.microsoft FusedGemm, and the Product of joined.h.
  *
  * A constant right operand is packed once; then up to FEW rows are multiplied straight from the
- * input, each panel read once. Otherwise rows are read as they are, or packed per run where their
+ * input, each panel read once. Otherwise rows are read as they are, or copied per run where their
  * distance does not suit the cache; a right operand that is not constant is packed panel by panel
  * where it is used. */
 #include "plan/packed.h"
@@ -11,7 +11,9 @@
 
 #define FEW 4
 #define CROWDED_STEP 512 /* floats between rows: lines at the same place of few sets of the cache */
+#define LINE 16     /* floats of a cache line */
 #define FEW_GRAIN 4 /* panels a unit */
+#define COPY_GRAIN 32 /* rows a unit */
 
 typedef struct matmul_state {
     nori__activation act;
@@ -124,7 +126,7 @@ typedef struct matmul_run {
     nori__ref_product_work w; /* operands, strides, batch */
     const float *row, *col, *add;
     bool few;
-    size_t packed;            /* floats of one packed A */
+    size_t apart, copied;     /* a copy of A: floats between rows, and in all of it; 0: none */
     size_t a_bytes;
     float *a;
 } matmul_run;
@@ -144,8 +146,10 @@ static void batch_at(const nori__ref_product_work *w, size_t index, int64_t *a, 
 static void matmul_part(const nori__product *p, size_t index, nori__product_part *part)
 {
     const matmul_run *r = p->user;
-    if (r->packed > 0) {
-        part->a = r->a + index * r->packed;
+    if (r->copied > 0) {
+        part->a = r->a + index * r->copied;
+        part->a_row = r->apart;
+        part->a_k = 1;
     } else {
         int64_t a, b;
         batch_at(&r->w, index, &a, &b);
@@ -172,20 +176,17 @@ static void matmul_pack_b(const nori__product *p, size_t index, size_t k0, size_
                    (size_t)r->w.b_row, (size_t)r->w.b_col, out);
 }
 
-static void pack_a_units(void *user, int64_t begin, int64_t end, int thread)
+static void copy_a_units(void *user, int64_t begin, int64_t end, int thread)
 {
     const matmul_run *r = user;
     const nori__product *p = &r->product;
-    const nori__kernels *kern = nori__kernels_get();
-    size_t mr = kern->f32_mr, panels = (p->m + mr - 1) / mr;
     (void)thread;
     for (int64_t u = begin; u < end; u++) {
-        size_t index = (size_t)u / panels, i = (size_t)u % panels * mr;
+        size_t index = (size_t)u / p->m, i = (size_t)u % p->m;
         int64_t a, b;
         batch_at(&r->w, index, &a, &b);
-        kern->f32_pack(mr, p->k, p->m - i < mr ? p->m - i : mr,
-                       (const float *)r->w.a + a + (int64_t)i * r->w.a_row, (size_t)r->w.a_col,
-                       (size_t)r->w.a_row, r->a + index * r->packed + i * p->k);
+        memcpy(r->a + index * r->copied + i * r->apart,
+               (const float *)r->w.a + a + (int64_t)i * r->w.a_row, p->k * sizeof(float));
     }
 }
 
@@ -253,14 +254,16 @@ static bool matmul_shapes(const matmul_state *s, const nori_call *call, matmul_r
                                  .part = matmul_part, .pack = s->weights ? NULL : matmul_pack_b,
                                  .user = r};
     r->few = s->weights && w->m <= FEW && w->a_col == 1;
-    /* Rows are read as they are, unless they lie so that they push each other out of the cache. */
+    /* Rows are read where they are, unless they lie so that they push each other out of the cache. */
     int rows = s->way ? s->way->form : NORI__ROWS_BY_DISTANCE;
-    if (r->product.m == 1 || rows == NORI__ROWS_AS_THEY_ARE ||
+    if (r->few || r->product.m == 1 || w->a_col != 1 || rows == NORI__ROWS_AS_THEY_ARE ||
         (rows == NORI__ROWS_BY_DISTANCE && w->a_row % CROWDED_STEP != 0)) {
         return true;
     }
-    r->packed = nori__packed_a(r->product.m, r->product.k);
-    return r->packed > 0 && nori__mul_size(r->packed * sizeof(float), count, &r->a_bytes);
+    r->apart = r->product.k + LINE;
+    return nori__mul_size(r->apart, r->product.m, &r->copied) &&
+           nori__mul_size(r->copied, count, &r->a_bytes) &&
+           nori__mul_size(r->a_bytes, sizeof(float), &r->a_bytes);
 }
 
 static size_t matmul_scratch(const matmul_run *r, int threads)
@@ -324,7 +327,7 @@ static nori_status matmul_kernel(const void *state, nori_call *call)
     r.w.y = call->out[0]->data;
     r.product.col = r.col;
     int threads = nori__cpu_threads(call);
-    size_t nr = nori__kernels_get()->f32_nr, mr = nori__kernels_get()->f32_mr;
+    size_t nr = nori__kernels_get()->f32_nr;
     if (r.few) {
         nori__cpu_for(call->pool, threads, (int64_t)((r.product.n + nr - 1) / nr), FEW_GRAIN,
                      few_units, &r);
@@ -333,10 +336,9 @@ static nori_status matmul_kernel(const void *state, nori_call *call)
     nori__cpu_scratch scratch;
     NORI__TRY(nori__cpu_take(call, matmul_scratch(&r, threads), &scratch));
     r.a = scratch.data;
-    if (r.packed > 0) {
-        nori__cpu_for(call->pool, threads,
-                     (int64_t)(r.product.count * ((r.product.m + mr - 1) / mr)), 4,
-                     pack_a_units, &r);
+    if (r.copied > 0) {
+        nori__cpu_for(call->pool, threads, (int64_t)(r.product.count * r.product.m), COPY_GRAIN,
+                     copy_a_units, &r);
     }
     nori__product_run(call, &r.product, (char *)scratch.data + nori__cpu_round(r.a_bytes));
     nori__cpu_give(call, &scratch);

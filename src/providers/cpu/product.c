@@ -1,14 +1,13 @@
 /* product.c: float matrix products over packed panels, cut into units for threads.
  *
- * k is cut into blocks that keep a panel of B in the first cache; columns into chunks whose packed
- * B stays in the second. The cut along k depends on k alone; the others do not touch the order of
- * any sum. */
+ * k is cut into blocks that keep a few panels of B, with the rows of A that meet them, in the second
+ * cache: a tile's sums need both so seldom that it is near enough, and the deeper a block, the fewer
+ * times C comes and goes. Columns are cut into chunks whose B stays there while rows go by. The cut
+ * along k depends on k alone; the others do not touch the order of any sum. */
 #include "providers/cpu/cpu.h"
 
-#define K_BLOCK 288           /* 32 columns of it: 36 KB */
-#define CHUNK_COLUMNS 192     /* of K_BLOCK depth: 221 KB */
-#define LINE 64               /* bytes of a cache line */
-#define A_BLOCK (192 * 1024)  /* bytes of A kept in the second cache */
+#define LINE 64             /* bytes of a cache line */
+#define UNITS 4             /* of columns a thread, at least: one may be late */
 
 typedef struct cut {
     size_t mr, nr;
@@ -31,12 +30,14 @@ static cut cut_up(const nori__product *p, int threads)
     cut c = {.mr = kern->f32_mr, .nr = kern->f32_nr};
     c.rows = divide_up(p->m, c.mr);
     c.cols = divide_up(p->n, c.nr);
-    c.blocks = p->k > 0 ? divide_up(p->k, K_BLOCK) : 1;
+    c.blocks = p->k > 0 ? divide_up(p->k, kern->f32_depth) : 1;
     c.kc = (divide_up(p->k, c.blocks) + 7) / 8 * 8;
-    size_t most = CHUNK_COLUMNS / c.nr * (p->chunk ? p->chunk : 8) / 8, t = (size_t)threads;
+    size_t most = kern->f32_near / (c.kc * c.nr * sizeof(float) + 1) + 1, t = (size_t)threads;
+    most = p->chunk ? divide_up(most * p->chunk, 8) : most;
     c.n_chunks = divide_up(c.cols, most);
-    if (p->count * c.n_chunks < t && p->count > 0) {
-        c.n_chunks = divide_up(t, p->count);
+    if (t > 1 && p->count > 0) { /* as many for each thread */
+        size_t each = divide_up(p->count * c.n_chunks, t);
+        c.n_chunks = divide_up((each > UNITS ? each : UNITS) * t, p->count);
         c.n_chunks = c.n_chunks < c.cols ? c.n_chunks : c.cols;
     }
     c.n_chunks = c.n_chunks > 0 ? c.n_chunks : 1;
@@ -47,7 +48,7 @@ static cut cut_up(const nori__product *p, int threads)
     c.n_slices = c.n_slices < c.rows ? c.n_slices : c.rows;
     c.slice = c.n_slices > 0 ? divide_up(c.rows, c.n_slices) : 0;
     c.n_slices = c.slice > 0 ? divide_up(c.rows, c.slice) : 0;
-    c.block_rows = A_BLOCK / (c.kc * c.mr * sizeof(float) + 1) + 1;
+    c.block_rows = kern->f32_near / 4 / (c.kc * c.mr * sizeof(float) + 1) + 1;
     c.scratch = nori__cpu_round((c.chunk * c.kc + 1) * c.nr * sizeof(float)) / sizeof(float);
     return c;
 }
@@ -71,7 +72,7 @@ static size_t row_of(const product_job *job, const nori__product_part *part, siz
     return part->a_row ? i * job->p->m / job->cut.rows : i * job->cut.mr;
 }
 
-/* A whole panel at once: too few tiles use the one before it for a line a step. */
+/* A whole panel at once: too few tiles use the one before it for half a line a step. */
 static void fetch_all(const float *b, size_t floats)
 {
     for (size_t at = 0; at < floats; at += LINE / sizeof(float)) {
@@ -91,15 +92,16 @@ static void multiply(const product_job *job, const nori__product_part *part, con
     bool first = block == 0, last = k0 + kc >= p->k;
     nori__f32_finish f = {.clamp = last && p->act.clamp, .low = p->act.low, .high = p->act.high};
     size_t a_row = part->a_row ? part->a_row : 1, a_k = part->a_row ? part->a_k : c->mr;
-    for (size_t ib = i0; ib < i1; ib += c->block_rows) {
-        size_t ie = i1 - ib < c->block_rows ? i1 : ib + c->block_rows;
+    size_t parts = divide_up(i1 - i0, c->block_rows);
+    for (size_t at = 0; at < parts; at++) { /* of about equal size: each asks for B once more */
+        size_t ib = i0 + (i1 - i0) * at / parts, ie = i0 + (i1 - i0) * (at + 1) / parts;
         for (size_t j = j0; j < j1; j++) {
             size_t col = j * c->nr, cols = p->n - col < c->nr ? p->n - col : c->nr;
             const float *panel = b + (j - j0) * b_panel;
             const float *next = j + 1 < j1 ? panel + b_panel : ie < i1 ? b : after;
             /* Each tile asks for its share of the panel that comes next, so that it has come. */
             size_t share = divide_up(c->nr * sizeof(float), ie - ib);
-            bool evenly = part->b && next && share <= LINE;
+            bool evenly = part->b && next && share <= LINE / 2;
             if (part->b && next && !evenly) {
                 fetch_all(next, kc * c->nr);
             }

@@ -92,7 +92,7 @@ static bool product_fits(const nori__way *w, const nori__layer *l)
 static const nori__way product_ways[] = {
     {"panels", NORI__ROWS_BY_DISTANCE, 0, 8},
     {"rows as they are", NORI__ROWS_AS_THEY_ARE, 0, 8},
-    {"rows packed", NORI__ROWS_PACKED, 0, 8},
+    {"rows copied", NORI__ROWS_COPIED, 0, 8},
     {"narrow chunks", NORI__ROWS_BY_DISTANCE, 0, 4},
     {"wide chunks", NORI__ROWS_BY_DISTANCE, 0, 16},
 };

@@ -23,7 +23,7 @@ enum { NORI__WAY_DIRECT, NORI__WAY_WINOGRAD };
 /* Rows of a direct convolution: as they are, gathered by kernel column, or what their width asks for. */
 enum { NORI__LINES_BY_WIDTH, NORI__LINES_AS_ROWS, NORI__LINES_BY_COLUMN };
 /* Rows of a product's left operand: as their distance asks for, as they are, packed. */
-enum { NORI__ROWS_BY_DISTANCE, NORI__ROWS_AS_THEY_ARE, NORI__ROWS_PACKED };
+enum { NORI__ROWS_BY_DISTANCE, NORI__ROWS_AS_THEY_ARE, NORI__ROWS_COPIED };
 /* Terms of an integer convolution: rows of the kernel, or its positions. */
 enum { NORI__TERMS_ROWS, NORI__TERMS_POSITIONS };
 
