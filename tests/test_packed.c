@@ -73,7 +73,7 @@ static void apart(void **state)
 static void out_of_memory(void **state)
 {
     (void)state;
-    for (size_t fail_at = 1; fail_at < 12; fail_at++) {
+    for (size_t fail_at = 1; fail_at < 8; fail_at++) {
         test_alloc t;
         block blocks[MOST];
         test_alloc_init(&t, fail_at);

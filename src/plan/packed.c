@@ -6,6 +6,7 @@
  * library keeps what was given back for who asks next. */
 #define PIECE_LEAST ((uint64_t)256 << 10)
 #define PIECE_MOST ((uint64_t)30 << 20)
+#define PIECE_LARGE ((uint64_t)1 << 20) /* less than that goes into small pages */
 #define PIECE_STEP ((size_t)2 << 20)
 
 typedef struct piece {
@@ -83,13 +84,19 @@ nori__packs *nori__packs_new(const nori_allocator *a, const nori__pack_entry *en
     return p;
 }
 
+/* Packed weights can be four times those of the file. */
+static size_t piece_size(uint64_t expected)
+{
+    uint64_t size = expected < PIECE_LARGE ? expected : expected < PIECE_MOST / 4 ? 4 * expected : PIECE_MOST;
+    return (size_t)(size < PIECE_LEAST ? PIECE_LEAST : size);
+}
+
 nori__packs *nori__packs_plain(const nori_allocator *a, uint64_t expected)
 {
     nori__packs *p = nori__packs_new(a, NULL, 0, NULL);
     if (p) {
-        uint64_t size = expected > PIECE_MOST ? PIECE_MOST : expected;
         p->plain = true;
-        p->piece_size = (size_t)(size < PIECE_LEAST ? PIECE_LEAST : size);
+        p->piece_size = piece_size(expected);
     }
     return p;
 }
@@ -204,6 +211,7 @@ static piece *add_piece(nori__packs *p, size_t size)
         i->size = want;
         i->next = p->pieces;
         p->pieces = i;
+        p->piece_size = piece_size(4 * (uint64_t)p->piece_size);
     }
     return i;
 }
