@@ -193,12 +193,21 @@ size_t nori__packed_b(size_t n, size_t k)
     return packed(n, k, nori__kernels_get()->f32_nr);
 }
 
+/* Rows of a matrix whose columns are panels: so many at a time are read from first to last, or each
+ * panel would meet all of the file's pages again. */
+#define PACK_ROWS 16
+
 static void pack(size_t width, size_t n, size_t k, const float *in, size_t k_step, size_t step,
                  float *out)
 {
-    for (size_t j = 0; j < n; j += width) {
-        size_t count = n - j < width ? n - j : width;
-        nori__kernels_get()->f32_pack(width, k, count, in + j * step, k_step, step, out + j * k);
+    size_t rows = step == 1 ? PACK_ROWS : k;
+    for (size_t p = 0; p < k; p += rows) {
+        size_t depth = k - p < rows ? k - p : rows;
+        for (size_t j = 0; j < n; j += width) {
+            size_t count = n - j < width ? n - j : width;
+            nori__kernels_get()->f32_pack(width, depth, count, in + p * k_step + j * step, k_step, step,
+                                          out + j * k + p * width);
+        }
     }
 }
 
