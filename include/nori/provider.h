@@ -109,6 +109,9 @@ typedef struct nori_kernel {
     size_t (*workspace)(const void *state, const nori_call *call);
     nori_status (*run)(const void *state, nori_call *call);
     void (*release)(void *state, const nori_allocator *allocator); /* NULL if prepare is */
+    /* Bit i: what run needs of a constant input i is in the state, it looks at type and shape alone.
+     * Saves memory: content that stands at an odd address of the file need not be copied. */
+    uint32_t packed_inputs;
 } nori_kernel;
 
 /* ---- custom operators ------------------------------------------------------------------- */

@@ -28,6 +28,15 @@
 #define NORI__RELAX() ((void)0)
 #endif
 
+/* A float at any address: weights as they lie in a file. */
+#if defined(__GNUC__)
+typedef float nori__any_f32 __attribute__((aligned(1)));
+typedef unsigned short nori__any_u16 __attribute__((aligned(1)));
+#else
+typedef float nori__any_f32;
+typedef unsigned short nori__any_u16;
+#endif
+
 #define NORI__COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

@@ -100,6 +100,10 @@ static nori_status add_initializer(nori__builder *b, nori__graph *g, nori__str n
     if (listed && b->ir->ir_version < 4) {
         v->flags &= ~(uint32_t)NORI__VALUE_INPUT;
     }
+    b->ir->loose = b->ir->loose || t->loose;
+    if ((v->flags & NORI__VALUE_INPUT) && !nori__tensor_settle(t)) {
+        return nori__no_memory(b->err); /* kernels take it as they take what a caller gives */
+    }
     if (!(v->flags & NORI__VALUE_INPUT)) {
         nori__dim dims[NORI_MAX_RANK];
         for (int i = 0; i < t->rank; i++) {
@@ -119,7 +123,7 @@ static nori_status build_initializers(nori__builder *b, nori__graph *g, const no
         const nori__pb_tensor *p = &pb->initializers.items[i];
         nori_tensor *t = NULL;
         nori_status status =
-            nori__tensor_from_pb(b->ir->allocator, p, b->ir->external, &t, b->err);
+            nori__initializer_from_pb(b->ir->allocator, p, b->ir->external, &t, b->err);
         status = status == NORI_OK ? add_initializer(b, g, p->name, t) : status;
         if (status != NORI_OK) {
             nori__where(b->err, "initializer '%.*s'", (int)(p->name.n < 200 ? p->name.n : 200),

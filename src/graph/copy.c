@@ -364,6 +364,7 @@ static void copy_ir(copier *c, const nori__ir *from)
     to->pb = from->pb;
     to->external = from->external;
     to->fresh = from->fresh;
+    to->loose = from->loose;
     memcpy(to->met, from->met, sizeof(to->met));
     to->main = to->graphs = begin_graph(c, from->main, NULL, NULL);
     copy_graphs(c, 0);

@@ -82,10 +82,17 @@ struct nori__value {
  * exporters list all weights, and folding and packing need constants). */
 
 
-/* The content, when it cannot change from run to run; else NULL. */
-static inline const nori_tensor *nori__value_const(const nori__value *v)
+/* The content, when it cannot change from run to run; else NULL. As the file has it: for those who
+ * look at type and shape, or take the bytes by nori__tensor_at. */
+static inline const nori_tensor *nori__value_as_is(const nori__value *v)
 {
     return v && !(v->flags & NORI__VALUE_INPUT) ? v->constant : NULL;
+}
+/* The same with data to be read; also NULL when there is no memory for them. */
+static inline const nori_tensor *nori__value_const(const nori__value *v)
+{
+    const nori_tensor *t = nori__value_as_is(v);
+    return t && nori__tensor_settle(t) ? t : NULL;
 }
 
 /* ---- attributes ---- */
@@ -180,6 +187,7 @@ struct nori__ir {
     int64_t ir_version;
     uint32_t value_count, node_count; /* ids handed out so far */
     uint32_t fresh;                   /* for made-up names */
+    bool loose;                       /* some constant may be a loose tensor (tensor.h) */
     uint64_t edits;                   /* changes of nodes and wiring so far (edit.c, attr.c) */
     uint64_t inferred;                /* edits + 1 when types were last inferred; 0: never */
     uint64_t folded;                  /* edits + 1 when nothing was left to fold; 0: never */
@@ -226,6 +234,8 @@ bool nori__declare(nori__arena *arena, const char *name, const nori__type *type,
 /* copy.c: deep copy of the structure; tensors and text are shared. pb pointers are kept. */
 nori_status nori__ir_copy(const nori__ir *from, nori__ir **ir, nori_error *err);
 void nori__ir_free(nori__ir *ir); /* NULL is fine */
+/* All constants have data from now on: for tools that read and change them. */
+nori_status nori__ir_settle(const nori__ir *ir, nori_error *err);
 bool nori__ir_keep(nori__ir *ir, nori_tensor *t); /* takes the reference, also on failure */
 /* Of the data of all tensors the ir and those it was copied from keep. */
 uint64_t nori__ir_tensor_bytes(const nori__ir *ir);

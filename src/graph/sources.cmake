@@ -6,6 +6,7 @@ nori_sources(
     edit.c
     element.c
     ir.c
+    loose.c
     order.c
     reads.c
     tensor.c

@@ -14,7 +14,8 @@ enum {
     OWNED,    /* data came from allocator, bytes long */
     INSIDE,   /* data lies behind the header, in one piece of memory with it */
     STRINGS,  /* OWNED, and each nori_string's bytes came from allocator */
-    ITEMS     /* OWNED array of nori_tensor *, each retained */
+    ITEMS,    /* OWNED array of nori_tensor *, each retained */
+    LOOSE     /* as in the file; data, once there are some, came from allocator */
 };
 
 bool nori__type_bytes(nori_type type, int64_t count, size_t *bytes)
@@ -79,6 +80,7 @@ void nori__tensor_init(nori_tensor *t, nori_type type, int rank, const int64_t *
     t->allocator = NULL; /* says: a header in somebody's storage, cannot be retained */
     t->release = NULL;
     t->user = NULL;
+    atomic_init(&t->loose, 0);
     nori__tensor_reshape(t, type, rank, dims);
 }
 
@@ -179,6 +181,17 @@ nori_status nori__tensor_view(const nori_allocator *a, nori_type type, int rank,
 {
     NORI__TRY(new_header(a, type, rank, dims, false, tensor, err));
     (*tensor)->data = (*tensor)->bytes > 0 ? (void *)(uintptr_t)data : NULL; /* only read */
+    return NORI_OK;
+}
+
+nori_status nori__tensor_loose(const nori_allocator *a, nori_type type, int rank,
+                               const int64_t *dims, const void *bytes, nori_tensor **tensor,
+                               nori_error *err)
+{
+    NORI__TRY(new_header(a, type, rank, dims, false, tensor, err));
+    (*tensor)->owned = LOOSE;
+    (*tensor)->user = (void *)(uintptr_t)bytes; /* only read */
+    atomic_init(&(*tensor)->loose, NORI__LOOSE);
     return NORI_OK;
 }
 
@@ -365,6 +378,8 @@ void nori_tensor_free(nori_tensor *t)
         if (t->release) {
             t->release(t->user, t->data);
         }
+    } else if (t->owned == LOOSE) {
+        nori__release(a, t->data, t->data ? t->bytes : 0);
     } else if (t->owned != INSIDE) {
         nori__release(a, t->data, t->bytes);
     }
@@ -416,12 +431,12 @@ size_t nori_tensor_bytes(const nori_tensor *t)
 
 void *nori_tensor_data(nori_tensor *t)
 {
-    return t->kind == NORI_KIND_TENSOR ? t->data : NULL;
+    return t->kind == NORI_KIND_TENSOR && nori__tensor_settle(t) ? t->data : NULL;
 }
 
 const void *nori_tensor_const_data(const nori_tensor *t)
 {
-    return t->kind == NORI_KIND_TENSOR ? t->data : NULL;
+    return t->kind == NORI_KIND_TENSOR && nori__tensor_settle(t) ? t->data : NULL;
 }
 
 size_t nori_tensor_item_count(const nori_tensor *t)
@@ -446,7 +461,7 @@ nori_status nori__tensor_copy(const nori_allocator *a, const nori_tensor *from,
     NORI__TRY(nori__tensor_new(a, from->type, from->rank, from->dims, tensor, err));
     if (from->type != NORI_STRING) {
         if (from->bytes > 0) {
-            memcpy((*tensor)->data, from->data, from->bytes);
+            memcpy((*tensor)->data, nori__tensor_at(from), from->bytes);
         }
         return NORI_OK;
     }

@@ -14,12 +14,13 @@ struct nori_tensor {
     uint8_t rank;
     uint8_t owned; /* how data is given back: see tensor.c */
     uint8_t depth; /* of groups: 1 + that of the deepest item */
+    atomic_uchar loose; /* 0, or how far loose.c is with data that lie in a file as they are */
     int64_t count; /* product of dims; number of items for groups */
     size_t bytes;  /* of data: (count * bits + 7) / 8; count * sizeof(nori_string) for strings */
-    void *data;    /* elements, nori_string[] or nori_tensor *[] */
+    void *data;    /* elements, nori_string[] or nori_tensor *[]; loose ones: see below */
     const nori_allocator *allocator;
     void (*release)(void *user, void *data);
-    void *user;
+    void *user;    /* of release; loose: where the bytes are */
     int64_t dims[NORI_MAX_RANK]; /* last: models have many small ones, and what is beyond the rank
                                     need not even be set to zero */
 };
@@ -55,6 +56,35 @@ nori_status nori__tensor_set_string(nori_tensor *t, int64_t index, const char *d
  * copied. external may be NULL when none is expected. Checks counts against dims. */
 nori_status nori__tensor_from_pb(const nori_allocator *a, const nori__pb_tensor *pb,
                                  nori__external *external, nori_tensor **tensor, nori_error *err);
+
+/* The same for what a graph is built of, which need not be aligned at once: see below. */
+nori_status nori__initializer_from_pb(const nori_allocator *a, const nori__pb_tensor *pb,
+                                      nori__external *external, nori_tensor **tensor,
+                                      nori_error *err);
+
+/* ---- loose tensors (loose.c) ----
+ *
+ * Floats of an initializer stand where the file has them, in three of four files at no multiple of
+ * four. Such a tensor has no data until somebody asks for it by nori__tensor_settle, which makes an
+ * aligned copy, once, for all threads; packing and moving take nori__tensor_at, and no copy is made.
+ * Only large ones of float types are loose: integers, and what a channel has, never are. */
+enum { NORI__LOOSE = 1, NORI__LOOSE_BUSY, NORI__LOOSE_SETTLED };
+#define NORI__LOOSE_LEAST ((size_t)16384)
+/* Of t's file: a tensor without data. */
+nori_status nori__tensor_loose(const nori_allocator *a, nori_type type, int rank,
+                               const int64_t *dims, const void *bytes, nori_tensor **tensor,
+                               nori_error *err);
+bool nori__tensor_settle_now(const nori_tensor *t);
+/* Whether t has data now: false only when there is no memory for them. */
+static inline bool nori__tensor_settle(const nori_tensor *t)
+{
+    return !t->loose || nori__tensor_settle_now(t);
+}
+/* The bytes of t at an address that may be a multiple of nothing. */
+static inline const void *nori__tensor_at(const nori_tensor *t)
+{
+    return t->loose ? t->user : t->data;
+}
 
 /* Element as double or int64 whatever the numeric type (complex: real part). */
 double nori__tensor_get_f64(const nori_tensor *t, int64_t index);

@@ -1,5 +1,6 @@
 /* tensor_pb.c: TensorProto to tensor. Bytes and lists that are laid out as the tensor's elements
- * are pointed at, the rest is copied. Type, shape and number of elements are checked here. */
+ * are pointed at, the rest is copied: large initializers that stand at an odd address only when
+ * somebody needs them elsewhere (loose.c). Type, shape and number of elements are checked here. */
 #include <stdio.h>
 
 #include "base/byte_order.h"
@@ -44,9 +45,9 @@ static bool clean_bools(nori__str bytes)
     return true;
 }
 
-/* Points at bytes where alignment and byte order allow, else copies them. */
+/* Points at bytes where alignment and byte order allow, or where they may wait (loose); else copies. */
 static nori_status from_bytes(const nori_allocator *a, const nori__pb_tensor *pb, nori__str bytes,
-                              nori_tensor **tensor, nori_error *err)
+                              bool loose, nori_tensor **tensor, nori_error *err)
 {
     nori_type type = (nori_type)pb->data_type;
     int rank = (int)pb->dims.count;
@@ -54,6 +55,9 @@ static nori_status from_bytes(const nori_allocator *a, const nori__pb_tensor *pb
     bool turned = NORI__BIG_ENDIAN && nori__order_width(type) > 1;
     if (clean && !turned && aligned_for(bytes.p, type)) {
         return nori__tensor_view(a, type, rank, pb->dims.items, bytes.p, tensor, err);
+    }
+    if (loose && !turned && nori__type_is_float(type) && bytes.n >= NORI__LOOSE_LEAST) {
+        return nori__tensor_loose(a, type, rank, pb->dims.items, bytes.p, tensor, err);
     }
     NORI__TRY(nori__tensor_new_near(a, type, rank, pb->dims.items, tensor, err));
     if (bytes.n > 0) {
@@ -178,8 +182,9 @@ static nori_status check_shape(const nori__pb_tensor *pb, int64_t *count, size_t
     return NORI_OK;
 }
 
-nori_status nori__tensor_from_pb(const nori_allocator *a, const nori__pb_tensor *pb,
-                                 nori__external *external, nori_tensor **tensor, nori_error *err)
+static nori_status from_pb(const nori_allocator *a, const nori__pb_tensor *pb,
+                           nori__external *external, bool loose, nori_tensor **tensor,
+                           nori_error *err)
 {
     int64_t count = 0;
     size_t bytes = 0;
@@ -192,7 +197,7 @@ nori_status nori__tensor_from_pb(const nori_allocator *a, const nori__pb_tensor 
             return bad(err, NORI_ERROR_MODEL, pb, "strings cannot be external data");
         }
         NORI__TRY(nori__external_view(external, pb, bytes, &view, err));
-        return from_bytes(a, pb, view, tensor, err);
+        return from_bytes(a, pb, view, loose, tensor, err);
     }
     if (!text && pb->has_raw && (pb->raw.n > 0 || !has_lists(pb))) {
         if (pb->raw.n != bytes) {
@@ -200,7 +205,20 @@ nori_status nori__tensor_from_pb(const nori_allocator *a, const nori__pb_tensor 
                        "raw_data has %zu bytes, type %s and the shape need %zu", pb->raw.n,
                        nori_type_name((nori_type)pb->data_type), bytes);
         }
-        return from_bytes(a, pb, pb->raw, tensor, err);
+        return from_bytes(a, pb, pb->raw, loose, tensor, err);
     }
     return from_lists(a, pb, (size_t)count, tensor, err);
+}
+
+nori_status nori__tensor_from_pb(const nori_allocator *a, const nori__pb_tensor *pb,
+                                 nori__external *external, nori_tensor **tensor, nori_error *err)
+{
+    return from_pb(a, pb, external, false, tensor, err);
+}
+
+nori_status nori__initializer_from_pb(const nori_allocator *a, const nori__pb_tensor *pb,
+                                      nori__external *external, nori_tensor **tensor,
+                                      nori_error *err)
+{
+    return from_pb(a, pb, external, true, tensor, err);
 }

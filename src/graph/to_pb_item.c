@@ -78,7 +78,7 @@ bool nori__declare(nori__arena *arena, const char *name, const nori__type *type,
 static void put_raw(nori__packer *p, const nori_tensor *t, nori__pb_tensor *pb)
 {
     pb->has_raw = true;
-    pb->raw = nori__file_bytes(p->arena, (nori_type)t->type, t->data, t->bytes);
+    pb->raw = nori__file_bytes(p->arena, (nori_type)t->type, nori__tensor_at(t), t->bytes);
     p->ok = p->ok && pb->raw.p;
 }
 

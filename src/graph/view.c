@@ -218,6 +218,9 @@ int64_t nori_value_dim(const nori_value *v, int axis, const char **name)
 
 const nori_tensor *nori_value_initializer(const nori_value *v)
 {
+    if (v->constant) {
+        nori__tensor_settle(v->constant); /* where that fails its data stay NULL */
+    }
     return v->constant;
 }
 

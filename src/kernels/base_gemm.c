@@ -53,7 +53,7 @@ static void f32_pack(size_t width, size_t k, size_t count, const float *in, size
         return;
     }
     for (size_t p = 0; p < k; p++, out += width) {
-        const float *row = in + p * k_step;
+        const nori__any_f32 *row = in + p * k_step;
         for (size_t j = 0; j < count; j++) {
             out[j] = row[j * step];
         }

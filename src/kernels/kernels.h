@@ -130,7 +130,8 @@ typedef struct nori__kernels {
     /* c[rows][cols] = finish(a * b); rows <= mr, cols <= nr; c has row stride ldc. */
     void (*f32_tile)(size_t rows, size_t cols, size_t k, const float *a, size_t a_row, size_t a_k,
                      const float *b, float *c, size_t ldc, const nori__f32_finish *finish);
-    /* One panel: out[k][width] = in[k * k_step + j * step], j < count <= width; else 0. */
+    /* One panel: out[k][width] = in[k * k_step + j * step], j < count <= width; else 0. in may stand
+     * at any address. */
     void (*f32_pack)(size_t width, size_t k, size_t count, const float *in, size_t k_step,
                      size_t step, float *out);
     /* One panel of nr columns gathered from an image: column j of row k is

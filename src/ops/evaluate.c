@@ -1,6 +1,24 @@
 /* evaluate.c: running one node on constants, for folding. */
 #include "ops/resolve.h"
 
+/* What a node reads, with data for as long as it runs: what folding makes lives on, its inputs need no
+ * copy beside the file then. */
+static nori_status take_input(const nori_allocator *a, const nori__value *v, const nori_tensor **in,
+                              nori_tensor **own, nori_error *err)
+{
+    const nori_tensor *t = nori__value_as_is(v);
+    *in = t;
+    if (!t || t->kind != NORI_KIND_TENSOR) {
+        return NORI_ERROR_UNSUPPORTED;
+    }
+    if (!t->loose) {
+        return NORI_OK;
+    }
+    NORI__TRY(nori__tensor_copy(a, t, own, err));
+    *in = *own;
+    return NORI_OK;
+}
+
 nori_status nori__node_evaluate(const nori__node *node, const nori_allocator *a,
                                 nori_tensor **out, nori_error *err)
 {
@@ -13,7 +31,8 @@ nori_status nori__node_evaluate(const nori__node *node, const nori_allocator *a,
     size_t n_in = node->input_count, n_out = node->output_count;
     nori__shape *shapes = nori__arena_array(&arena, n_in + n_out + 1, sizeof(*shapes));
     const nori_tensor **in = nori__arena_array(&arena, n_in + 1, sizeof(*in));
-    nori_status s = shapes && in ? NORI_OK : nori__no_memory(err);
+    nori_tensor **own = nori__arena_array(&arena, n_in + 1, sizeof(*own));
+    nori_status s = shapes && in && own ? NORI_OK : nori__no_memory(err);
     for (size_t i = 0; i < n_out; i++) {
         out[i] = NULL;
     }
@@ -23,9 +42,8 @@ nori_status nori__node_evaluate(const nori__node *node, const nori_allocator *a,
         if (i >= n_in || !node->inputs[i]) {
             continue;
         }
-        in[i] = nori__value_const(node->inputs[i]);
-        if (!in[i] || in[i]->kind != NORI_KIND_TENSOR) {
-            s = NORI_ERROR_UNSUPPORTED;
+        s = take_input(a, node->inputs[i], &in[i], &own[i], err);
+        if (s != NORI_OK) {
             break;
         }
         shapes[i].kind = NORI_KIND_TENSOR;
@@ -63,6 +81,9 @@ nori_status nori__node_evaluate(const nori__node *node, const nori_allocator *a,
     for (size_t i = 0; s != NORI_OK && i < n_out; i++) {
         nori_tensor_free(out[i]);
         out[i] = NULL;
+    }
+    for (size_t i = 0; own && i < n_in; i++) {
+        nori_tensor_free(own[i]);
     }
     nori__arena_free(&arena);
     return s;

@@ -50,7 +50,7 @@ static void shape_of_value(nori__shape *s, const nori__value *v)
     for (int d = 0; d < s->rank; d++) {
         s->dims[d] = v->type.dims[d];
     }
-    const nori_tensor *t = nori__value_const(v);
+    const nori_tensor *t = nori__value_as_is(v);
     if (!t && v->producer && nori__node_is(v->producer, NORI__OP_ONNX_Constant)) {
         t = nori__attr_tensor(v->producer, "value"); /* not folded yet */
     }

@@ -22,7 +22,8 @@ enum {
     NORI__OP_OBJECTS = 32,  /* sequences, optionals, maps go in or out; outputs as DYNAMIC */
     NORI__OP_SHAPE = 64,    /* reads only the shape of input 0, not its bytes (Shape, Size) */
     NORI__OP_REWRITTEN = 128, /* never runs: upgrading makes other nodes of it */
-    NORI__OP_LATE_ALLOC = 256 /* the kernel makes the outputs whose shapes cannot be inferred */
+    NORI__OP_LATE_ALLOC = 256, /* the kernel makes the outputs whose shapes cannot be inferred */
+    NORI__OP_LOOSE = 512       /* the reference kernel takes a loose tensor as input 0 (tensor.h) */
 };
 #define NORI__OP_SELF_ALLOC (NORI__OP_DYNAMIC | NORI__OP_CONTROL | NORI__OP_OBJECTS)
 

@@ -33,7 +33,7 @@ static bool foldable(const nori__node *n)
     size_t in_bytes = 0, out_bytes = 0;
     for (uint32_t i = 0; i < n->input_count; i++) {
         if (n->inputs[i]) {
-            const nori_tensor *t = nori__value_const(n->inputs[i]);
+            const nori_tensor *t = nori__value_as_is(n->inputs[i]);
             if (!t) {
                 return false;
             }
@@ -97,7 +97,7 @@ static const nori__node *dequantizes(const nori__value *v)
 static bool of_constants(const nori__node *n)
 {
     const nori__node *before = maker(n->inputs[0], NORI__OP_ONNX_QuantizeLinear);
-    return nori__value_const(n->inputs[0]) || (before && nori__value_const(before->inputs[0]));
+    return nori__value_as_is(n->inputs[0]) || (before && nori__value_as_is(before->inputs[0]));
 }
 
 /* Marks the nodes that stay by id. */

@@ -186,6 +186,11 @@ static void place_outputs(layouter *w, uint32_t s, const nori__step *step)
 /* Runs a step whose inputs are all known and whose results are small. */
 static nori_status compute_now(layouter *w, uint32_t s, const nori__step *step)
 {
+    for (uint32_t i = 0; i < step->n_in; i++) {
+        if (w->in[i] && !nori__tensor_settle(w->in[i])) {
+            return nori__no_memory(w->err);
+        }
+    }
     for (uint32_t i = 0; i < step->n_out; i++) {
         w->out[i] = NULL;
         if (step->out[i] == NORI__NO_SLOT) {

@@ -155,7 +155,7 @@ static bool note_read(void *user, nori__value *v)
     gathering *g = user;
     bool fresh = !g->number[v->id];
     number_of(g, v);
-    if (fresh && !nori__value_const(v)) {
+    if (fresh && !nori__value_as_is(v)) {
         g->ok = g->ok && nori__vec_push(&g->in, v); /* made in the part: number given before */
     }
     return g->ok;

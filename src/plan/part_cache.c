@@ -29,9 +29,9 @@ static void add_constants(const nori_part *part, nori__hash *h)
     for (uint32_t n = 0; n < part->n_nodes && part->model; n++) {
         for (uint32_t i = 0; i < part->nodes[n]->input_count; i++) {
             const nori__value *v = part->nodes[n]->inputs[i];
-            const nori_tensor *t = v ? nori__value_const(v) : NULL;
-            if (t && t->data && t->type != NORI_STRING) {
-                nori__hash_add(h, t->data, t->bytes);
+            const nori_tensor *t = v ? nori__value_as_is(v) : NULL;
+            if (t && t->type != NORI_STRING && nori__tensor_at(t)) {
+                nori__hash_add(h, nori__tensor_at(t), t->bytes);
             }
         }
     }

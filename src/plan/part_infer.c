@@ -67,7 +67,7 @@ nori_status nori__part_shapes(const nori_part *p, const nori__shape *in, nori__a
         return nori__no_memory(err);
     }
     for (uint32_t i = 0; i < p->n_values; i++) {
-        const nori_tensor *t = nori__value_const(p->values[i]);
+        const nori_tensor *t = nori__value_as_is(p->values[i]);
         unknown(&shapes[i]);
         if (t) {
             nori__shape_of_tensor(&shapes[i], t, true);

@@ -89,7 +89,7 @@ static bool price_input(void *user, nori__value *v)
     nori__board *b = p->b;
     bool inside = v->producer && v->producer->graph == b->ir->main &&
                   nori__board_root(b, b->pos[v->producer->id]) == p->root;
-    if (inside || nori__value_const(v) || b->value_stamp[v->id] == p->mark) {
+    if (inside || nori__value_as_is(v) || b->value_stamp[v->id] == p->mark) {
         return true;
     }
     b->value_stamp[v->id] = p->mark;

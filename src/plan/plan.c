@@ -38,7 +38,7 @@ static uint32_t slot_for(planner *p, const nori__value *v, bool *ok)
     }
     slot->value = v;
     slot->last_step = NORI__NO_SLOT;
-    if (nori__value_const(v)) {
+    if (nori__value_as_is(v)) {
         slot->kind = NORI__SLOT_CONST;
     } else if (v->graph != p->graph) {
         slot->kind = NORI__SLOT_CAPTURE;
@@ -242,6 +242,51 @@ static nori_status finish_slots(planner *p)
     return find_deaths(p);
 }
 
+/* Whether a run of the step takes input i as it lies in the file, or not at all. */
+static bool takes_loose(const nori__step *step, uint32_t i)
+{
+    const nori_kernel *k = step->kernel;
+    if (k == &reference_kernel) {
+        return i == 0 && (step->node->op->flags & NORI__OP_LOOSE);
+    }
+    bool says = k->size >= offsetof(nori_kernel, packed_inputs) + sizeof(k->packed_inputs);
+    return says && step->state && i < 32 && (k->packed_inputs >> i & 1);
+}
+
+static bool add_loose(const nori__plan *plan, uint32_t slot, nori__vec *list)
+{
+    if (slot == NORI__NO_SLOT || plan->slots[slot].kind != NORI__SLOT_CONST) {
+        return true;
+    }
+    nori_tensor *t = plan->slots[slot].value->constant;
+    return !t->loose || nori__vec_push(list, t);
+}
+
+/* Constants that no kernel has packed are copied to where kernels can read them, but not before the
+ * first run. */
+static nori_status find_loose(planner *p)
+{
+    nori__plan *plan = p->plan;
+    nori__vec list;
+    bool ok = true;
+    nori__vec_init(&list, p->options->allocator);
+    for (uint32_t s = 0; ok && s < plan->n_steps; s++) {
+        const nori__step *step = &plan->steps[s];
+        for (uint32_t i = 0; ok && i < step->n_in; i++) {
+            ok = takes_loose(step, i) || add_loose(plan, step->in[i], &list);
+        }
+    }
+    for (uint32_t i = 0; ok && i < plan->n_out; i++) {
+        ok = add_loose(plan, plan->out[i], &list);
+    }
+    plan->loose = nori__arena_array(p->arena, list.count + 1, sizeof(*plan->loose));
+    for (; ok && plan->loose && plan->n_loose < list.count; plan->n_loose++) {
+        plan->loose[plan->n_loose] = list.items[plan->n_loose];
+    }
+    nori__vec_free(&list);
+    return ok && plan->loose ? NORI_OK : nori__no_memory(p->err);
+}
+
 static nori_status build(planner *p, uint32_t *next_id)
 {
     const nori__graph *g = p->graph;
@@ -270,7 +315,8 @@ static nori_status build(planner *p, uint32_t *next_id)
         NORI__TRY(s);
     }
     NORI__TRY(slot_list(p, g->outputs, g->output_count, &plan->out));
-    return finish_slots(p);
+    NORI__TRY(finish_slots(p));
+    return g->ir->loose ? find_loose(p) : NORI_OK;
 }
 
 nori_status nori__plan_build(nori__arena *arena, const nori__graph *graph,

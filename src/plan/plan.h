@@ -62,6 +62,8 @@ typedef struct nori__plan {
     int threads; /* see nori__plan_options */
     const uint32_t *in, *out, *capture; /* slots; a graph output may be any kind of slot */
     const uint32_t *capture_outer;      /* the enclosing plan's slot of each capture */
+    const nori_tensor **loose; /* constants that are to have data when a step runs: a run sees to it */
+    size_t n_loose;
 } nori__plan;
 
 /* How kernels are chosen while planning. */

@@ -176,6 +176,11 @@ nori_status nori__frame_run(nori__frame *f, const nori__run_info *info,
 {
     const nori__plan *plan = f->plan;
     f->info = info;
+    for (size_t i = 0; i < plan->n_loose; i++) {
+        if (!nori__tensor_settle(plan->loose[i])) {
+            return nori__no_memory(err);
+        }
+    }
     NORI__TRY(nori__frame_lay_out(f, inputs, captures, err));
     for (uint32_t i = 0; i < plan->n_slots; i++) {
         if (plan->slots[i].kind == NORI__SLOT_CONST) {

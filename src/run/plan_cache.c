@@ -33,8 +33,9 @@ static void content_hash(const nori_model *model, nori__hash *h)
     nori__hash_add(h, s->data, s->data_bytes);
     for (const nori__graph *g = model->ir->graphs; s->external && g; g = g->next_graph) {
         for (const nori__value *v = g->values; v; v = v->next) {
-            if (v->constant && v->constant->data && v->constant->type != NORI_STRING) {
-                nori__hash_add(h, v->constant->data, v->constant->bytes);
+            const nori_tensor *t = v->constant;
+            if (t && t->type != NORI_STRING && nori__tensor_at(t)) {
+                nori__hash_add(h, nori__tensor_at(t), t->bytes);
             }
         }
     }

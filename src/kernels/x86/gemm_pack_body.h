@@ -48,7 +48,7 @@ static void pack_any(size_t width, size_t k, size_t count, const float *in, size
                      size_t step, float *out)
 {
     for (size_t p = 0; p < k; p++, out += width) {
-        const float *row = in + p * k_step;
+        const nori__any_f32 *row = in + p * k_step;
         for (size_t j = 0; j < count; j++) {
             out[j] = row[j * step];
         }

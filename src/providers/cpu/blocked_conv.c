@@ -33,7 +33,7 @@ static bool conv_fits(const nori__node *n)
     }
     const nori_tensor *t = nori__cpu_default(bias);
     if ((bias && (!t || t->type != NORI_FLOAT || t->count != w->dims[0])) ||
-        (sum && (!nori__is_image(sum) || nori__value_const(sum)))) {
+        (sum && (!nori__is_image(sum) || nori__value_as_is(sum)))) {
         return false;
     }
     return groups_fit(w, nori__attr_i(n, "group", 1), n->inputs[0]->type.dims[1].value) &&
@@ -52,13 +52,13 @@ static nori__node *expansion(const nori__twins *b, const nori__node *n)
         e->inputs[0]->type.rank != 5 || nori__attr_i(e, "group", 1) != 1) {
         return NULL;
     }
-    const nori_tensor *w = nori__value_const(e->inputs[1]), *d = nori__value_const(n->inputs[1]);
+    const nori_tensor *w = nori__value_as_is(e->inputs[1]), *d = nori__value_as_is(n->inputs[1]);
     const nori__value *bias[2] = {nori__input(e, 2), nori__input(n, 2)};
     nori__window window;
     if (!w || !d || w->dims[2] != 1 || w->dims[3] != 1 || d->dims[1] != 1 ||
         d->dims[0] != w->dims[0] || nori__attr_i(n, "group", 1) != w->dims[0] ||
         nori__input(n, 3) ||
-        (bias[0] && !nori__value_const(bias[0])) || (bias[1] && !nori__value_const(bias[1])) ||
+        (bias[0] && !nori__value_as_is(bias[0])) || (bias[1] && !nori__value_as_is(bias[1])) ||
         nori__window_read(e, NULL, 2, w->dims + 2, &window) != NORI_OK) {
         return NULL;
     }
@@ -101,10 +101,10 @@ static nori__node *first_conv(const nori__twins *b, const nori__node *n, nori__w
         nori__input(e, 3)) {
         return NULL;
     }
-    const nori_tensor *weight = nori__value_const(e->inputs[1]);
+    const nori_tensor *weight = nori__value_as_is(e->inputs[1]);
     const nori__value *bias = nori__input(e, 2);
     nori__window pool;
-    if (!weight || (bias && !nori__value_const(bias)) || n->output_count != 1 ||
+    if (!weight || (bias && !nori__value_as_is(bias)) || n->output_count != 1 ||
         nori__window_read(e, NULL, 2, weight->dims + 2, w) != NORI_OK ||
         nori__window_read(n, NULL, 2, NULL, &pool) != NORI_OK || !nori__given_pads(n, NULL) ||
         w->auto_pad > NORI__PAD_VALID || pool.auto_pad > NORI__PAD_VALID) {

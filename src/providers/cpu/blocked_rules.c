@@ -146,7 +146,7 @@ static nori__node *block_unary(nori__twins *b, nori__node *n)
     }
     nori__value *in[3] = {nori__twin_of(b, n->inputs[0]), nori__input(n, 1), nori__input(n, 2)};
     for (uint32_t i = 1; i < n->input_count && i < 3; i++) {
-        if (in[i] && !nori__value_const(in[i])) {
+        if (in[i] && !nori__value_as_is(in[i])) {
             return NULL; /* a bound that is computed */
         }
     }
@@ -172,7 +172,7 @@ static bool one_pixel(const nori__value *v, const nori__value *of)
 
 static bool one_value(const nori__value *v)
 {
-    const nori_tensor *t = nori__value_const(v);
+    const nori_tensor *t = nori__value_as_is(v);
     return t && t->type == NORI_FLOAT && t->count == 1 && t->rank <= 4;
 }
 

@@ -105,7 +105,7 @@ void nori__product_run(nori_call *call, const nori__product *p, void *scratch);
 /* Elements of A packed in panels of mr rows (of B in panels of nr columns). 0: overflow. */
 size_t nori__packed_a(size_t m, size_t k);
 size_t nori__packed_b(size_t n, size_t k);
-/* a[i * row + p * col] -> panels. */
+/* a[i * row + p * col] -> panels; a and b may stand at any address. */
 void nori__pack_a(size_t m, size_t k, const float *a, size_t row, size_t col, float *out);
 /* b[p * row + j * col] -> panels. */
 void nori__pack_b(size_t n, size_t k, const float *b, size_t row, size_t col, float *out);

@@ -210,7 +210,7 @@ static nori_status fill(nori__bconv *s, const nori_tensor *w, const nori_tensor 
     s->blocks = nori__div_up(m, s->block);
     s->pairs = nori__div_up(s->blocks, 2);
     NORI__TRY(make_chunks(s, a, err));
-    NORI__TRY(pack(s, a, w->data, err));
+    NORI__TRY(pack(s, a, nori__tensor_at(w), err));
     /* A pair reads two vectors, also where its second one is not there. */
     s->bias_bytes = (nori__div_up(s->made, s->block) + 1) * s->block * sizeof(float);
     s->bias = nori__alloc_zero(a, s->bias_bytes);
@@ -218,7 +218,7 @@ static nori_status fill(nori__bconv *s, const nori_tensor *w, const nori_tensor 
         return nori__no_memory(err);
     }
     if (b) {
-        memcpy(s->bias, b->data, s->made * sizeof(float));
+        memcpy(s->bias, nori__tensor_at(b), s->made * sizeof(float));
     }
     return NORI_OK;
 }
@@ -439,4 +439,5 @@ const nori__kernel nori__blocked_conv = {.size = sizeof(nori__kernel),
                                          .prepare = bconv_prepare,
                                          .workspace = bconv_workspace,
                                          .run = bconv_run,
-                                         .release = bconv_release};
+                                         .release = bconv_release,
+                                         .packed_inputs = 0x6};

@@ -29,7 +29,7 @@ static nori_status expand_prepare(const nori__node *node, const nori_allocator *
     expand *s = nori__alloc_zero(a, sizeof(*s));
     const nori_tensor *t[4];
     for (uint32_t i = 0; i < 4; i++) {
-        t[i] = nori__value_const(nori__cpu_value(node, i + 1));
+        t[i] = nori__value_as_is(nori__cpu_value(node, i + 1));
     }
     if (!s) {
         return nori__no_memory(err);
@@ -227,4 +227,5 @@ const nori__kernel nori__blocked_expand = {.size = sizeof(nori__kernel),
                                            .prepare = expand_prepare,
                                            .workspace = expand_workspace,
                                            .run = expand_call,
-                                           .release = expand_release};
+                                           .release = expand_release,
+                                           .packed_inputs = 0x1e};

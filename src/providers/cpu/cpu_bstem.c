@@ -43,7 +43,7 @@ static nori_status stem_prepare(const nori__node *node, const nori_allocator *a,
         s->end[d] = (size_t)window[6 + d];
     }
     if (status == NORI_OK) {
-        const nori_tensor *w = nori__value_const(node->inputs[1]);
+        const nori_tensor *w = nori__value_as_is(node->inputs[1]);
         const nori__type *x = &node->inputs[0]->type;
         nori__layer l = nori__layer_unknown();
         l.batch = x->rank == 4 ? x->dims[0].value : -1;
@@ -55,7 +55,7 @@ static nori_status stem_prepare(const nori__node *node, const nori_allocator *a,
             l.in[d] = x->rank == 4 ? x->dims[d + 2].value : -1;
         }
         s->way = nori__way_for(a, NORI__WAYS_STEM, &l);
-        status = nori__bconv_make(&form, w, nori__value_const(nori__cpu_value(node, 2)), a, &s->conv,
+        status = nori__bconv_make(&form, w, nori__value_as_is(nori__cpu_value(node, 2)), a, &s->conv,
                                   err);
     }
     if (status != NORI_OK) {
@@ -245,4 +245,5 @@ const nori__kernel nori__blocked_stem = {.size = sizeof(nori__kernel),
                                          .prepare = stem_prepare,
                                          .workspace = stem_workspace,
                                          .run = stem_call,
-                                         .release = stem_release};
+                                         .release = stem_release,
+                                         .packed_inputs = 0x6};

@@ -74,7 +74,7 @@ static void set_phases(turned *s)
 }
 
 /* [pair][phase][lane][1 or 2 blocks]; w is [channels][made][kernel]. */
-static void pack(const turned *s, const float *w)
+static void pack(const turned *s, const nori__any_f32 *w)
 {
     size_t c = s->block, full = s->channels / c * c, plane = s->kernel[0] * s->kernel[1];
     float *out = s->weights;
@@ -145,10 +145,10 @@ static nori_status turned_fill(turned *s, const nori__node *node, const nori_ten
     }
     set_phases(s);
     if (!ready) {
-        pack(s, w->data);
+        pack(s, nori__tensor_at(w));
     }
     if (b) {
-        memcpy(s->bias, b->data, s->made * sizeof(float));
+        memcpy(s->bias, nori__tensor_at(b), s->made * sizeof(float));
     }
     return NORI_OK;
 }
@@ -398,4 +398,5 @@ const nori__kernel nori__blocked_turned = {.size = sizeof(nori__kernel),
                                            .prepare = turned_prepare,
                                            .workspace = turned_workspace,
                                            .run = turned_run_call,
-                                           .release = turned_release};
+                                           .release = turned_release,
+                                           .packed_inputs = 0x6};

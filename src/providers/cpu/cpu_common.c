@@ -24,6 +24,11 @@ void nori__cpu_give(nori_call *call, nori__cpu_scratch *s)
 
 nori_status nori__cpu_reference(nori_call *call)
 {
+    for (uint32_t i = 0; i < call->n_in; i++) { /* kernels that pack may have left it in the file */
+        if (call->in[i] && !nori__tensor_settle(call->in[i])) {
+            return nori__no_memory(call->err);
+        }
+    }
     return call->node->op->reference(call);
 }
 

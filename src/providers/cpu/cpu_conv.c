@@ -66,10 +66,10 @@ static nori_status conv_prepare(const nori__node *node, const nori_allocator *a,
         return nori__no_memory(err);
     }
     if (!ready && s->depthwise) {
-        memcpy(s->weights, w->data, s->bytes);
+        memcpy(s->weights, nori__tensor_at(w), s->bytes);
     } else if (!ready) {
         for (size_t g = 0; g < s->group; g++) {
-            nori__pack_a(m, k, (const float *)w->data + g * m * k, k, 1, s->weights + g * s->packed);
+            nori__pack_a(m, k, (const float *)nori__tensor_at(w) + g * m * k, k, 1, s->weights + g * s->packed);
         }
     }
     *state = s;
@@ -357,4 +357,5 @@ const nori__kernel nori__cpu_conv = {.size = sizeof(nori__kernel),
                                      .prepare = conv_prepare,
                                      .workspace = conv_workspace,
                                      .run = conv_kernel,
-                                     .release = conv_release};
+                                     .release = conv_release,
+                                     .packed_inputs = 0x2};

@@ -51,7 +51,7 @@ static nori_status pack_weights(matmul_state *s, const nori_tensor *b, const nor
     if (!s->weights || ready) {
         return s->weights ? NORI_OK : nori__no_memory(err);
     }
-    nori__pack_b(s->n, s->k, b->data, s->b_turned ? 1 : cols, s->b_turned ? cols : 1, s->weights);
+    nori__pack_b(s->n, s->k, nori__tensor_at(b), s->b_turned ? 1 : cols, s->b_turned ? cols : 1, s->weights);
     if (s->alpha != 1) {
         for (size_t i = 0; i < total; i++) {
             s->weights[i] *= s->alpha;
@@ -84,7 +84,7 @@ static nori_status matmul_prepare(const nori__node *node, const nori_allocator *
 {
     bool product = nori__joined_is(node, NORI__JOINED_PRODUCT);
     bool gemm = !product && !nori__node_is(node, NORI__OP_ONNX_MatMul);
-    const nori_tensor *b = nori__value_const(nori__cpu_value(node, 1));
+    const nori_tensor *b = nori__value_as_is(nori__cpu_value(node, 1));
     matmul_state read = {.alpha = 1, .beta = 1};
     if (gemm) {
         read.alpha = nori__attr_f(node, "alpha", 1);
@@ -96,6 +96,9 @@ static nori_status matmul_prepare(const nori__node *node, const nori_allocator *
         return NORI__NOT_TAKEN;
     }
     bool pack = b && b->rank == 2 && b->count > 0;
+    if (b && !pack && !nori__tensor_settle(b)) {
+        return nori__no_memory(err);
+    }
     if ((!pack && read.alpha != 1) || (read.beta != 1 && node->input_count > 2)) {
         return NORI__NOT_TAKEN;
     }
@@ -349,4 +352,5 @@ const nori__kernel nori__cpu_matmul = {.size = sizeof(nori__kernel),
                                        .prepare = matmul_prepare,
                                        .workspace = matmul_workspace,
                                        .run = matmul_kernel,
-                                       .release = matmul_release};
+                                       .release = matmul_release,
+                                       .packed_inputs = 0x2};

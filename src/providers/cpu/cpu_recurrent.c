@@ -355,4 +355,5 @@ const nori__kernel nori__cpu_recurrent = {.size = sizeof(nori__kernel),
                                           .prepare = nori__recurrent_prepare,
                                           .workspace = recurrent_workspace,
                                           .run = recurrent_kernel,
-                                          .release = nori__recurrent_release};
+                                          .release = nori__recurrent_release,
+                                          .packed_inputs = 0xe};

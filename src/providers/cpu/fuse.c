@@ -138,7 +138,7 @@ static nori__node *take_norm(fuser *f, nori__node *n, nori__node *next)
         nori__attr_i(next, "training_mode", 0) != 0 || nori__attr_i(next, "spatial", 1) != 1) {
         return NULL;
     }
-    const nori_tensor *w = nori__value_const(n->inputs[1]);
+    const nori_tensor *w = nori__value_as_is(n->inputs[1]);
     if (!w) {
         return NULL; /* a default: a caller may give others */
     }

@@ -19,7 +19,7 @@ static nori__node *product_of(const nori__value *v, const nori__graph *g)
     if (nori__joined_is(n, NORI__JOINED_PRODUCT)) {
         return nori__attr_find(n, "activation") ? NULL : n;
     }
-    const nori_tensor *w = nori__value_const(n->inputs[1]);
+    const nori_tensor *w = nori__value_as_is(n->inputs[1]);
     bool fits = w && w->type == NORI_FLOAT && w->rank == 2 && w->count > 0;
     return fits && nori__node_is(n, NORI__OP_ONNX_MatMul) ? n : NULL;
 }
@@ -27,7 +27,7 @@ static nori__node *product_of(const nori__value *v, const nori__graph *g)
 /* A constant with one value for each column of the product, no larger than its result in rank. */
 static bool is_bias(const nori__value *v, const nori__node *product)
 {
-    const nori_tensor *t = nori__value_const(v), *w = nori__value_const(product->inputs[1]);
+    const nori_tensor *t = nori__value_as_is(v), *w = nori__value_as_is(product->inputs[1]);
     return t && t->type == NORI_FLOAT && t->rank > 0 && t->rank <= product->inputs[0]->type.rank &&
            t->count == w->dims[1] && t->dims[t->rank - 1] == w->dims[1];
 }
@@ -71,7 +71,7 @@ static nori_status take_sum(nori__node *n)
         if (!bias && !has_sum && is_bias(other, p)) {
             return grow(p, n, other, NULL) ? NORI_OK : NORI_ERROR_MEMORY;
         }
-        if (!has_sum && is_f32(other) && !nori__value_const(other) &&
+        if (!has_sum && is_f32(other) && !nori__value_as_is(other) &&
             same_shape(p->outputs[0], other) && same_shape(p->outputs[0], n->outputs[0])) {
             return grow(p, n, bias, other) ? NORI_OK : NORI_ERROR_MEMORY;
         }

@@ -84,7 +84,7 @@ static bool joins(const islands *w, const nori__node *n)
     bool inside = computes(n);
     for (uint32_t i = 0; !inside && moves(n) && i < n->input_count; i++) {
         const nori__value *v = n->inputs[i];
-        inside = is_half(v) && !nori__value_const(v) && wide_of(w, v);
+        inside = is_half(v) && !nori__value_as_is(v) && wide_of(w, v);
     }
     return inside;
 }
@@ -104,7 +104,7 @@ static nori__value *wide_constant(islands *w, const nori_tensor *t)
         NORI_OK) {
         return NULL;
     }
-    const uint16_t *from = t->data;
+    const nori__any_u16 *from = nori__tensor_at(t);
     float *to = out->data;
     for (int64_t i = 0; i < t->count; i++) {
         to[i] = t->type == NORI_FLOAT16 ? nori__f16_to_f32(from[i]) : nori__bf16_to_f32(from[i]);
@@ -142,7 +142,7 @@ static nori__value *widen(islands *w, nori__node *n, nori__value *half)
     if (wide) {
         return wide;
     }
-    const nori_tensor *t = nori__value_const(half);
+    const nori_tensor *t = nori__value_as_is(half);
     const nori__node *maker = half->producer;
     if (t) {
         wide = wide_constant(w, t);

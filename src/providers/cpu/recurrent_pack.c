@@ -39,7 +39,7 @@ static bool activations(const nori__node *node, nori__recurrent *s)
 
 static const nori_tensor *constant(const nori__node *node, uint32_t i, int rank)
 {
-    const nori_tensor *t = nori__value_const(nori__cpu_value(node, i));
+    const nori_tensor *t = nori__value_as_is(nori__cpu_value(node, i));
     return t && t->type == NORI_FLOAT && t->rank == rank && t->count > 0 ? t : NULL;
 }
 
@@ -93,7 +93,7 @@ static void pack_gates(const nori__recurrent *s, const float *in, size_t k, size
     nori__pack_b(n, k, turned, 1, k, out);
 }
 
-static void pack_bias(const nori__recurrent *s, const float *b, size_t direction)
+static void pack_bias(const nori__recurrent *s, const nori__any_f32 *b, size_t direction)
 {
     size_t rows = s->gates * s->hidden, row;
     bool gru = s->cell == NORI__CELL_GRU;
@@ -171,15 +171,15 @@ nori_status nori__recurrent_prepare(const nori__node *node, const nori_allocator
     *s = read;
     size_t rows = s->gates * s->hidden;
     for (size_t d = 0; !ready && d < s->directions; d++) {
-        const float *w_in = (const float *)w->data + d * rows * s->input;
-        const float *r_in = (const float *)r->data + d * rows * s->hidden;
+        const float *w_in = (const float *)nori__tensor_at(w) + d * rows * s->input;
+        const float *r_in = (const float *)nori__tensor_at(r) + d * rows * s->hidden;
         pack_gates(s, w_in, s->input, 0, s->gates, turned, s->w + d * s->w_step);
         pack_gates(s, r_in, s->hidden, 0, s->early, turned, s->r + d * s->r_step);
         if (s->late) {
             pack_gates(s, r_in, s->hidden, 2, 1, turned, s->late + d * s->late_step);
         }
         if (b) {
-            pack_bias(s, b->data, d);
+            pack_bias(s, nori__tensor_at(b), d);
         }
     }
     nori__release(a, turned, turned_bytes);

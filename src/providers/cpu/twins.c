@@ -84,7 +84,7 @@ static nori_status make_plain(nori__twins *t)
     for (nori__value *v = t->g->values; v; v = v->next) {
         nori__value *twin = v->id < t->values ? t->twin[v->id] : NULL;
         if (!twin || v->producer || v->uses == 0 || (v->flags & NORI__VALUE_INPUT) ||
-            nori__value_const(v)) {
+            nori__value_as_is(v)) {
             continue;
         }
         nori__node *made = make(t, twin->producer->next, t->kind->to, "", &twin, 1, v);

@@ -274,6 +274,12 @@ nori_status nori__move_run(const nori_tensor *from, int64_t first, nori_tensor *
     if (to->type == NORI_STRING) {
         return line_text(from, first, 1, to, at, 1, n, err);
     }
+    if (from->loose) { /* of whole bytes, as they lie in a file */
+        size_t width = nori_type_bits((nori_type)to->type) / 8;
+        memcpy((char *)to->data + (size_t)at * width,
+               (const char *)nori__tensor_at(from) + (size_t)first * width, (size_t)n * width);
+        return NORI_OK;
+    }
     line_for((nori_type)to->type)(from->data, first, 1, to->data, at, 1, n);
     return NORI_OK;
 }

@@ -9,7 +9,7 @@ static bool same_content(const nori_tensor *a, const nori_tensor *b)
 {
     return a->kind == b->kind && a->type == b->type && a->rank == b->rank && a->bytes == b->bytes &&
            memcmp(a->dims, b->dims, (size_t)a->rank * sizeof(*a->dims)) == 0 &&
-           (a->bytes == 0 || memcmp(a->data, b->data, a->bytes) == 0);
+           (a->bytes == 0 || memcmp(nori__tensor_at(a), nori__tensor_at(b), a->bytes) == 0);
 }
 
 static char *content_key(const nori_tensor *t, nori__arena *arena)
@@ -17,7 +17,7 @@ static char *content_key(const nori_tensor *t, nori__arena *arena)
     nori__hash h = {0, 0};
     char text[NORI__HASH_TEXT];
     nori__hash_add(&h, t->dims, (size_t)t->rank * sizeof(*t->dims));
-    nori__hash_add(&h, t->data ? t->data : "", t->bytes);
+    nori__hash_add(&h, t->bytes > 0 ? nori__tensor_at(t) : "", t->bytes);
     nori__hash_text(&h, text);
     return nori__arena_printf(arena, "%d %d %s", t->type, t->rank, text);
 }
@@ -29,7 +29,7 @@ static nori_status same_constants(nori__graph *g, nori__arena *arena, nori__map 
     nori__vec_init(&order, arena->allocator);
     bool ok = true;
     for (nori__value *v = g->values; ok && v; v = v->next) {
-        const nori_tensor *t = nori__value_const(v);
+        const nori_tensor *t = nori__value_as_is(v);
         bool plain = t && !v->producer && v->uses > 0 && !(v->flags & NORI__VALUE_OUTPUT) &&
                      t->kind == NORI_KIND_TENSOR && t->type != NORI_STRING;
         ok = !plain || nori__vec_push(&order, v);

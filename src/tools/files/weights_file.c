@@ -72,6 +72,9 @@ static nori_status open_model(nori_weights *w, nori_env *env, const char *path, 
             t = nori__attr_tensor(v->producer, "value");
         }
         if (t && t->kind == NORI_KIND_TENSOR) {
+            s = nori__tensor_settle(t) ? NORI_OK : nori__no_memory(err);
+        }
+        if (s == NORI_OK && t && t->kind == NORI_KIND_TENSOR) {
             s = add(w, v->name, NULL, t, err);
         }
     }

@@ -88,6 +88,7 @@ static nori_status prune(nori__pruner *p, nori_model **pruned)
 {
     NORI__TRY(check(p));
     NORI__TRY(nori__ir_copy(nori__model_ir(p->model), &p->ir, p->err));
+    NORI__TRY(nori__ir_settle(p->ir, p->err));
     nori__resolve(p->ir);
     NORI__TRY(nori__q_bare_constants(p->ir, p->err));
     nori_prune_summary *sum = &p->report->summary;

@@ -179,6 +179,7 @@ void nori_calibrate_options_default(nori_calibrate_options *o)
 static nori_status calibrate(nori__quantizer *q)
 {
     NORI__TRY(nori__ir_copy(nori__model_ir(q->model), &q->ir, q->err));
+    NORI__TRY(nori__ir_settle(q->ir, q->err));
     NORI__TRY(nori__q_prepare(q));
     NORI__TRY(nori__calibration_new(q->allocator, &q->seen, q->err));
     q->seen->graph = nori__graph_hash(nori__model_ir(q->model));

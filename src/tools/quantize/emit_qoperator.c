@@ -308,6 +308,7 @@ nori_status nori__q_form_operators(nori__quantizer *q, nori_model **model)
 {
     forms f = {.q = q, .microsoft = q->options->microsoft != 0};
     NORI__TRY(nori__ir_copy(nori__model_ir(*model), &f.ir, q->err));
+    NORI__TRY(nori__ir_settle(f.ir, q->err));
     nori__resolve(f.ir);
     nori_status s = find_readers(&f);
     for (nori__node *n = f.ir->main->first, *next; s == NORI_OK && n; n = next) {

@@ -40,7 +40,7 @@ static uint64_t tensor(uint64_t h, const nori_tensor *t)
     h = mix(h, t->type);
     h = bytes(h, t->dims, (size_t)t->rank * sizeof(int64_t));
     if (t->type != NORI_STRING) {
-        return t->bytes > 0 ? bytes(h, t->data, t->bytes) : h;
+        return t->bytes > 0 ? bytes(h, nori__tensor_at(t), t->bytes) : h;
     }
     for (int64_t i = 0; i < t->count; i++) {
         const nori_string *s = (const nori_string *)t->data + i;

@@ -173,6 +173,7 @@ static nori_status quantize(nori__quantizer *q, nori_model **result)
 {
     nori_model *before = NULL;
     NORI__TRY(nori__ir_copy(nori__model_ir(q->model), &q->ir, q->err));
+    NORI__TRY(nori__ir_settle(q->ir, q->err));
     NORI__TRY(check_options(q));
     NORI__TRY(fit_opset(q));
     if (q->options->kind == NORI_QUANTIZE_STATIC) {
