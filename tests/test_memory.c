@@ -78,12 +78,39 @@ static void lookup(big *b)
     big_output(b, "y", NORI_FLOAT, 2, (int64_t[]){-1, 256});
 }
 
-/* A producer's name so long that what follows in so many bytes stands at a multiple of 4. */
-static void pad(nori__text *model, size_t follows)
+/* A producer's name so long that what follows in so many bytes stands at rest modulo 4. */
+static void pad(nori__text *model, size_t follows, size_t rest)
 {
     char name[8] = "aaaaaaa";
-    name[(4 - (model->size + 2 + follows) % 4) % 4] = 0;
+    name[(4 + rest - (model->size + 2 + follows) % 4) % 4] = 0;
     wire_str(model, 2, name);
+}
+
+/* One file whose one weight, w, is a hole of so many bytes that stands at rest modulo 4: the graph's
+ * last field. b holds the nodes, inputs and outputs. */
+static void one_file(const char *path, big *b, const int64_t dims[2], size_t rest)
+{
+    nori__text t = wire_new(), set = wire_new();
+    size_t size = (size_t)dims[0] * (size_t)dims[1] * sizeof(float);
+    wire_int(&t, 1, dims[0]);
+    wire_int(&t, 1, dims[1]);
+    wire_int(&t, 2, NORI_FLOAT);
+    wire_str(&t, 8, "w");
+    wire_tag(&t, 9, 2);
+    wire_varint(&t, size);
+    wire_tag(&b->graph, 5, 2);
+    wire_varint(&b->graph, t.size + size);
+    nori__text_add(&b->graph, t.data, t.size);
+    wire_int(&b->model, 1, 8);
+    wire_int(&set, 2, 17);
+    wire_sub(&b->model, 8, &set);
+    pad(&b->model, 5 + b->graph.size, rest); /* tag and length of the graph have 5 bytes */
+    wire_tag(&b->model, 7, 2);
+    wire_varint(&b->model, b->graph.size + size);
+    nori__text_add(&b->model, b->graph.data, b->graph.size);
+    assert_int_equal(b->model.size % 4, rest);
+    write_file(path, &b->model, size);
+    nori__text_free(&t);
 }
 
 static void load_and_look(const char *path, const char *what)
@@ -122,33 +149,56 @@ static void mapped_weights(void **state)
     write_file(data, NULL, BIG);
     big_end(&b);
     load_and_look(model, "external data of 200 MB");
-    /* The same in one file: the weight is the graph's last field, so it can be a hole. */
-    lookup(&b);
-    nori__text t = wire_new(), set = wire_new();
-    wire_int(&t, 1, table[0]);
-    wire_int(&t, 1, table[1]);
-    wire_int(&t, 2, NORI_FLOAT);
-    wire_str(&t, 8, "w");
-    wire_tag(&t, 9, 2);
-    wire_varint(&t, BIG);
-    wire_tag(&b.graph, 5, 2);
-    wire_varint(&b.graph, t.size + BIG);
-    nori__text_add(&b.graph, t.data, t.size);
-    wire_int(&b.model, 1, 8);
-    wire_int(&set, 2, 17);
-    wire_sub(&b.model, 8, &set);
-    pad(&b.model, 5 + b.graph.size); /* tag and length of the graph have 5 bytes */
-    wire_tag(&b.model, 7, 2);
-    wire_varint(&b.model, b.graph.size + BIG);
-    nori__text_add(&b.model, b.graph.data, b.graph.size);
-    assert_int_equal(b.model.size % 4, 0);
-    write_file(model, &b.model, BIG);
-    nori__text_free(&t);
-    big_end(&b);
-    load_and_look(model, "one file of 200 MB");
+    for (size_t rest = 0; rest < 4; rest++) { /* wherever it stands in one file */
+        char what[64];
+        snprintf(what, sizeof(what), "one file of 200 MB, floats at %zu modulo 4", rest);
+        lookup(&b);
+        one_file(model, &b, table, rest);
+        big_end(&b);
+        load_and_look(model, what);
+    }
     unlink(model);
     unlink(data);
     rmdir(dir);
+}
+
+/* Packed weights stand beside nothing: wherever the file has them there is no copy before packing, and
+ * the file's pages are given back. */
+static void packed_weights(void **state)
+{
+    (void)state;
+    static const int64_t dims[2] = {4096, 4096}; /* 64 MB */
+    char path[] = "/tmp/nori_memory_XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    for (size_t rest = 0; rest < 4; rest++) {
+        char what[64];
+        nori_error err = {0};
+        nori_model *m = NULL;
+        nori_session *s = NULL;
+        nori_tensor *in = NULL, *out[1] = {NULL};
+        big b;
+        big_begin(&b);
+        big_node(&b, "MatMul", "x w", "y");
+        big_input(&b, "x", NORI_FLOAT, 2, (int64_t[]){1, 4096});
+        big_output(&b, "y", NORI_FLOAT, 2, (int64_t[]){1, 4096});
+        one_file(path, &b, dims, rest);
+        int64_t before = resident();
+        ok(nori_model_load(NULL, path, NULL, &m, &err), &err);
+        ok(nori_session_create(m, NULL, &s, &err), &err);
+        snprintf(what, sizeof(what), "64 MB packed, floats at %zu modulo 4", rest);
+        small_growth(what, before, 72 * MB);
+        ok(nori_tensor_create(NULL, NORI_FLOAT, 2, (int64_t[]){1, 4096}, &in, &err), &err);
+        ok(nori_session_run(s, (const nori_tensor *const[]){in}, 1, out, 1, &err), &err);
+        small_growth("after a run", before, 74 * MB);
+        nori_tensor_free(in);
+        nori_tensor_free(out[0]);
+        nori_session_free(s);
+        nori_model_free(m);
+        big_end(&b);
+    }
+    unlink(path);
 }
 
 /* ---- the caller's buffer ---- */
@@ -485,7 +535,7 @@ static void contexts_share(void **state)
     big_input(&b, "x", NORI_FLOAT, 2, (int64_t[]){1, SIDE});
     big_output(&b, "y", NORI_FLOAT, 2, (int64_t[]){1, SIDE});
     big_tensor(&b, "w", NORI_FLOAT, 2, (int64_t[]){SIDE, SIDE}, w, bytes, NULL, 0);
-    pad(&b.model, 11 + b.graph.size); /* IR version, operator set, the graph's tag and length */
+    pad(&b.model, 11 + b.graph.size, 1); /* IR version, operator set, the graph's tag and length */
     big_finish(&b, 17);
     write_file(path, &b.model, 0);
     big_end(&b);
@@ -562,7 +612,8 @@ static void idle_threads_sleep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mapped_weights),  cmocka_unit_test(shared_buffer),
+        cmocka_unit_test(mapped_weights),
+        cmocka_unit_test(packed_weights),  cmocka_unit_test(shared_buffer),
         cmocka_unit_test(many_lengths),    cmocka_unit_test(a_cap_is_named),
         cmocka_unit_test(a_cap_bounds_all),
         cmocka_unit_test(contexts_share),  cmocka_unit_test(idle_threads_sleep),

@@ -22,9 +22,10 @@ typedef struct maker {
     int rank; /* of its output; -1: not known */
 } maker;
 
+/* Without data where the file has them at an odd address: who reads them settles them. */
 static const nori_tensor *const_in(const nori__node *n, uint32_t i)
 {
-    return i < n->input_count ? nori__value_const(n->inputs[i]) : NULL;
+    return i < n->input_count ? nori__value_as_is(n->inputs[i]) : NULL;
 }
 
 static bool is_gemm(const nori__node *n)
@@ -120,7 +121,8 @@ static bool read_batchnorm(const nori__node *n, const maker *m, affine *a)
     }
     for (uint32_t i = 1; i < 5; i++) {
         p[i] = const_in(n, i);
-        if (!p[i] || p[i]->count != m->channels || !nori__type_is_float((nori_type)p[i]->type)) {
+        if (!p[i] || p[i]->count != m->channels || !nori__type_is_float((nori_type)p[i]->type) ||
+            !nori__tensor_settle(p[i])) {
             return false;
         }
     }
@@ -149,7 +151,7 @@ static bool read_arithmetic(const nori__node *n, const nori__value *x, const mak
     }
     bool second = (mul || add) && n->inputs[1] == x;
     const nori_tensor *t = const_in(n, second ? 0 : 1);
-    if ((!second && n->inputs[0] != x) || !per_channel(t, m)) {
+    if ((!second && n->inputs[0] != x) || !per_channel(t, m) || !nori__tensor_settle(t)) {
         return false;
     }
     for (int64_t c = 0; c < m->channels; c++) {
@@ -179,10 +181,9 @@ static nori_status new_weight(const maker *m, const affine *a, nori_error *err)
 {
     const nori_tensor *w = m->weight;
     nori_tensor *t = NULL;
-    NORI__TRY(nori__tensor_new(m->node->graph->ir->allocator, (nori_type)w->type, w->rank, w->dims,
-                               &t, err));
+    NORI__TRY(nori__tensor_copy(m->node->graph->ir->allocator, w, &t, err));
     for (int64_t i = 0; i < w->count; i++) {
-        nori__tensor_set_f64(t, i, nori__tensor_get_f64(w, i) * a->scale[channel_of(m, i)]);
+        nori__tensor_set_f64(t, i, nori__tensor_get_f64(t, i) * a->scale[channel_of(m, i)]);
     }
     nori__value *v = nori__const_new(m->node->graph, NULL, t);
     return v && nori__node_set_input(m->node, m->weight_at, v) ? NORI_OK : nori__no_memory(err);
@@ -191,6 +192,9 @@ static nori_status new_weight(const maker *m, const affine *a, nori_error *err)
 static nori_status new_bias(const maker *m, const affine *a, nori_error *err)
 {
     nori_tensor *t = NULL;
+    if (m->bias && !nori__tensor_settle(m->bias)) {
+        return nori__no_memory(err);
+    }
     NORI__TRY(nori__tensor_new(m->node->graph->ir->allocator, (nori_type)m->weight->type, 1,
                                &m->channels, &t, err));
     for (int64_t c = 0; c < m->channels; c++) {

@@ -31,9 +31,10 @@ static bool only_first_output(const nori__node *n)
     return true;
 }
 
+/* Only integers, and single numbers, are read. */
 static const nori_tensor *const_in(const nori__node *n, uint32_t i)
 {
-    return i < n->input_count ? nori__value_const(n->inputs[i]) : NULL;
+    return i < n->input_count ? nori__value_as_is(n->inputs[i]) : NULL;
 }
 
 static bool all_zero(const nori_tensor *t)

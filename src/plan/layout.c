@@ -187,7 +187,7 @@ static void place_outputs(layouter *w, uint32_t s, const nori__step *step)
 static nori_status compute_now(layouter *w, uint32_t s, const nori__step *step)
 {
     for (uint32_t i = 0; i < step->n_in; i++) {
-        if (w->in[i] && !nori__tensor_settle(w->in[i])) {
+        if (w->in[i] && !nori__step_takes_loose(step, i) && !nori__tensor_settle(w->in[i])) {
             return nori__no_memory(w->err);
         }
     }

@@ -242,8 +242,7 @@ static nori_status finish_slots(planner *p)
     return find_deaths(p);
 }
 
-/* Whether a run of the step takes input i as it lies in the file, or not at all. */
-static bool takes_loose(const nori__step *step, uint32_t i)
+bool nori__step_takes_loose(const nori__step *step, uint32_t i)
 {
     const nori_kernel *k = step->kernel;
     if (k == &reference_kernel) {
@@ -273,7 +272,7 @@ static nori_status find_loose(planner *p)
     for (uint32_t s = 0; ok && s < plan->n_steps; s++) {
         const nori__step *step = &plan->steps[s];
         for (uint32_t i = 0; ok && i < step->n_in; i++) {
-            ok = takes_loose(step, i) || add_loose(plan, step->in[i], &list);
+            ok = nori__step_takes_loose(step, i) || add_loose(plan, step->in[i], &list);
         }
     }
     for (uint32_t i = 0; ok && i < plan->n_out; i++) {

@@ -81,6 +81,8 @@ typedef struct nori__plan_options {
 nori_status nori__plan_build(nori__arena *arena, const nori__graph *graph,
                              const nori__plan_options *options, uint32_t *next_id,
                              nori__plan **plan, nori_error *err);
+/* Whether a run of the step takes input i as it lies in the file (a loose tensor), or not at all. */
+bool nori__step_takes_loose(const nori__step *step, uint32_t i);
 void nori__plan_close(nori__plan *plan, const nori_allocator *a);
 
 /* ---- layout ---- */
