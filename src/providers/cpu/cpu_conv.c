@@ -69,7 +69,8 @@ static nori_status conv_prepare(const nori__node *node, const nori_allocator *a,
         memcpy(s->weights, nori__tensor_at(w), s->bytes);
     } else if (!ready) {
         for (size_t g = 0; g < s->group; g++) {
-            nori__pack_a(m, k, (const float *)nori__tensor_at(w) + g * m * k, k, 1, s->weights + g * s->packed);
+            nori__pack_a(m, k, (const float *)nori__tensor_at(w) + g * m * k, k, 1,
+                         s->weights + g * s->packed);
         }
     }
     *state = s;
