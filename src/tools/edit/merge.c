@@ -3,21 +3,7 @@
 
 #include "nori/convert.h"
 #include "ops/forms.h"
-#include "tools/edit/names.h"
-
-typedef struct merging {
-    const nori_model *a, *b;    /* under one operator set and IR version */
-    const nori_merge_options *options;
-    nori_joint *joints;
-    size_t n_joints;
-    const char *prefix;
-    nori__arena *arena;
-    nori__names names;          /* of b */
-    nori__map shared;           /* inputs of b that a has, too */
-    nori__name_sets in_a, in_b;
-    nori_merge_report *report;
-    nori_error *err;
-} merging;
+#include "tools/edit/merging.h"
 
 void nori_merge_options_default(nori_merge_options *options)
 {
@@ -39,7 +25,7 @@ static const nori_value_info *find(const nori_model *m, bool input, const char *
     return NULL;
 }
 
-static nori_status check_types(merging *m, const nori_value_info *out, const nori_value_info *in)
+static nori_status check_types(nori__merging *m, const nori_value_info *out, const nori_value_info *in)
 {
     bool known = out->kind != NORI_KIND_UNKNOWN && in->kind != NORI_KIND_UNKNOWN;
     if (known && (out->kind != in->kind || (out->type && in->type && out->type != in->type))) {
@@ -65,7 +51,7 @@ static nori_status check_types(merging *m, const nori_value_info *out, const nor
     return NORI_OK;
 }
 
-static nori_status find_joints(merging *m)
+static nori_status find_joints(nori__merging *m)
 {
     const nori_merge_options *o = m->options;
     size_t room = o->joint_count + nori_model_output_count(m->a) + 1;
@@ -113,7 +99,7 @@ static nori_status find_joints(merging *m)
 /* ---- names of the second model ---- */
 
 /* An input that both have under one name, of one type, is one input. */
-static bool shared_input(const merging *m, const nori_value_info *in)
+static bool shared_input(const nori__merging *m, const nori_value_info *in)
 {
     const nori_value_info *other = find(m->a, true, in->name);
     bool same = other && !other->optional && !in->optional && other->kind == in->kind &&
@@ -124,8 +110,7 @@ static bool shared_input(const merging *m, const nori_value_info *in)
     return same;
 }
 
-/* Inputs of the second model that are none of the merged one's, or the first's already. */
-static bool joined_input(const merging *m, nori__str name)
+bool nori__merge_joined_input(const nori__merging *m, nori__str name)
 {
     for (size_t i = 0; i < m->n_joints; i++) {
         if (nori__str_is(name, m->joints[i].input)) {
@@ -136,11 +121,11 @@ static bool joined_input(const merging *m, nori__str name)
 }
 
 /* Shared inputs and their named sizes keep their names. */
-static nori_status find_shared(merging *m)
+static nori_status find_shared(nori__merging *m)
 {
     for (size_t i = 0; i < nori_model_input_count(m->b); i++) {
         const nori_value_info *in = nori_model_input(m->b, i);
-        if (joined_input(m, nori__str_of(in->name)) || !shared_input(m, in)) {
+        if (nori__merge_joined_input(m, nori__str_of(in->name)) || !shared_input(m, in)) {
             continue;
         }
         const nori_value_info *other = find(m->a, true, in->name);
@@ -162,7 +147,7 @@ static nori_status find_shared(merging *m)
 }
 
 /* A name with the prefix, and more of it until neither model has it. */
-static const char *fresh(merging *m, const char *name, nori__map *a, const nori__map *b)
+static const char *fresh(nori__merging *m, const char *name, nori__map *a, const nori__map *b)
 {
     const char *made = name;
     do {
@@ -172,7 +157,7 @@ static const char *fresh(merging *m, const char *name, nori__map *a, const nori_
 }
 
 /* Names that the first model has as well. */
-static nori_status rename_clashes(merging *m, const nori__vec *list, const nori__map *own,
+static nori_status rename_clashes(nori__merging *m, const nori__vec *list, const nori__map *own,
                                   nori__map *theirs, nori__map *to)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -190,7 +175,7 @@ static nori_status rename_clashes(merging *m, const nori__vec *list, const nori_
 }
 
 /* Joined inputs take the output's name, and their named sizes those of the output. */
-static nori_status tie(merging *m)
+static nori_status tie(nori__merging *m)
 {
     for (size_t i = 0; i < m->n_joints; i++) {
         const nori_joint *j = &m->joints[i];
@@ -212,209 +197,9 @@ static nori_status tie(merging *m)
     }
     return NORI_OK;
 }
+/* ---- the merged model ---- */
 
-/* ---- lists of both ---- */
-
-static nori_status join(merging *m, const void *a, size_t na, const void *b, size_t nb, size_t size,
-                        void **out)
-{
-    *out = nori__arena_array(m->arena, na + nb + 1, size);
-    if (!*out) {
-        return nori__no_memory(m->err);
-    }
-    if (na > 0) {
-        memcpy(*out, a, na * size);
-    }
-    if (nb > 0) {
-        memcpy((char *)*out + na * size, b, nb * size);
-    }
-    return NORI_OK;
-}
-#define JOIN(m, to, x, y)                                                                        \
-    do {                                                                                         \
-        void *joined;                                                                            \
-        NORI__TRY(join((m), (x).items, (x).count, (y).items, (y).count, sizeof(*(to).items), &joined)); \
-        (to).items = joined;                                                                     \
-        (to).count = (x).count + (y).count;                                                      \
-    } while (0)
-
-static bool joined_output(const merging *m, nori__str name)
-{
-    for (size_t i = 0; i < m->n_joints; i++) {
-        if (nori__str_is(name, m->joints[i].output)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* What the second model brings: its inputs that are joined are no longer any. names: as they were. */
-static void drop_joined(const merging *m, const nori__pb_graph *was, nori__pb_graph *b)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < was->inputs.count; i++) {
-        if (!joined_input(m, was->inputs.items[i].name)) {
-            b->inputs.items[n++] = b->inputs.items[i];
-        }
-    }
-    b->inputs.count = n;
-    n = 0;
-    for (size_t i = 0; i < was->initializers.count; i++) { /* defaults of such inputs */
-        if (!joined_input(m, was->initializers.items[i].name)) {
-            b->initializers.items[n++] = b->initializers.items[i];
-        }
-    }
-    b->initializers.count = n;
-    n = 0;
-    for (size_t i = 0; i < was->value_info.count; i++) {
-        if (!joined_input(m, was->value_info.items[i].name)) {
-            b->value_info.items[n++] = b->value_info.items[i];
-        }
-    }
-    b->value_info.count = n;
-}
-
-static nori_status join_outputs(merging *m, const nori__pb_graph *a, const nori__pb_graph *b,
-                                nori__pb_graph *to)
-{
-    size_t room = a->outputs.count + b->outputs.count + 1;
-    nori__pb_value *out = nori__arena_array(m->arena, room, sizeof(*out));
-    nori__pb_value *info = nori__arena_array(m->arena, to->value_info.count + room, sizeof(*info));
-    if (!out || !info) {
-        return nori__no_memory(m->err);
-    }
-    size_t n = 0, k = to->value_info.count;
-    if (k > 0) {
-        memcpy(info, to->value_info.items, k * sizeof(*info));
-    }
-    for (size_t i = 0; i < a->outputs.count; i++) {
-        bool inner = joined_output(m, a->outputs.items[i].name) && !m->options->keep;
-        bool input = false;
-        for (size_t j = 0; j < a->inputs.count; j++) {
-            input = input || (a->inputs.items[j].name.n == a->outputs.items[i].name.n &&
-                              memcmp(a->inputs.items[j].name.p, a->outputs.items[i].name.p,
-                                     a->outputs.items[i].name.n) == 0);
-        }
-        if (!inner) {
-            out[n++] = a->outputs.items[i];
-        } else if (!input) {
-            info[k++] = a->outputs.items[i];
-        }
-    }
-    for (size_t i = 0; i < b->outputs.count; i++) { /* one may be what was handed on */
-        bool twice = false;
-        for (size_t j = 0; j < n; j++) {
-            twice = twice || (out[j].name.n == b->outputs.items[i].name.n &&
-                              memcmp(out[j].name.p, b->outputs.items[i].name.p, out[j].name.n) == 0);
-        }
-        if (!twice) {
-            out[n++] = b->outputs.items[i];
-        }
-    }
-    to->outputs.items = out;
-    to->outputs.count = n;
-    to->value_info.items = info;
-    to->value_info.count = k;
-    return NORI_OK;
-}
-
-static bool same_str(nori__str a, nori__str b)
-{
-    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
-}
-
-static nori_status join_functions(merging *m, const nori__pb_model *a, const nori__pb_model *b,
-                                  nori__pb_model *to)
-{
-    JOIN(m, to->functions, a->functions, b->functions);
-    size_t n = a->functions.count;
-    for (size_t i = 0; i < b->functions.count; i++) {
-        const nori__pb_function *f = &b->functions.items[i];
-        bool there = false;
-        for (size_t k = 0; k < a->functions.count && !there; k++) {
-            const nori__pb_function *g = &a->functions.items[k];
-            there = same_str(f->name, g->name) && same_str(f->domain, g->domain) &&
-                    same_str(f->overload, g->overload);
-            if (there && !same_str(f->head.bytes, g->head.bytes)) {
-                return nori__fail(m->err, NORI_ERROR_UNSUPPORTED,
-                                  "both models have a function %.*s, and they are not the same",
-                                  NORI__NAME_N(f->name));
-            }
-        }
-        if (!there) {
-            to->functions.items[n++] = *f;
-        }
-    }
-    to->functions.count = n;
-    return NORI_OK;
-}
-
-static nori_status join_metadata(merging *m, const nori__pb_model *a, const nori__pb_model *b,
-                                 nori__pb_model *to)
-{
-    JOIN(m, to->metadata, a->metadata, b->metadata);
-    size_t n = a->metadata.count;
-    for (size_t i = 0; i < b->metadata.count; i++) {
-        bool there = false;
-        for (size_t k = 0; k < a->metadata.count && !there; k++) {
-            there = same_str(a->metadata.items[k].key, b->metadata.items[i].key);
-        }
-        if (!there) {
-            to->metadata.items[n++] = b->metadata.items[i];
-        }
-    }
-    to->metadata.count = n;
-    return NORI_OK;
-}
-
-static bool uses_domain(const nori__ir *ir, const char *domain)
-{
-    for (const nori__graph *g = ir->graphs; g; g = g->next_graph) {
-        for (const nori__node *n = g->first; n; n = n->next) {
-            if (nori__same(n->domain, domain)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static nori_status join_opsets(merging *m, const nori__pb_model *a, const nori__pb_model *b,
-                               nori__pb_model *to)
-{
-    const nori__ir *ia = nori__model_ir(m->a), *ib = nori__model_ir(m->b);
-    JOIN(m, to->opsets, a->opsets, b->opsets);
-    size_t n = a->opsets.count;
-    for (size_t i = 0; i < ib->opset_count; i++) {
-        const char *domain = ib->opsets[i].domain;
-        int64_t theirs = nori__ir_opset(ia, domain), own = ib->opsets[i].version;
-        if (theirs == 0) {
-            to->opsets.items[n++] = b->opsets.items[i];
-            continue;
-        }
-        if (theirs == own) {
-            continue;
-        }
-        if (uses_domain(ia, domain) && uses_domain(ib, domain)) {
-            nori_status s = nori__fail(m->err, NORI_ERROR_UNSUPPORTED,
-                                       "the models use operator sets %lld and %lld of %s, which cannot be "
-                                       "brought together", (long long)theirs, (long long)own,
-                                       domain[0] ? domain : "ai.onnx");
-            nori__hint(m->err, "convert one of them first: nori convert --opset, or run them one after "
-                               "the other");
-            return s;
-        }
-        for (size_t k = 0; k < ia->opset_count; k++) { /* that of the one which uses it */
-            if (nori__same(ia->opsets[k].domain, domain) && uses_domain(ib, domain)) {
-                to->opsets.items[k].version = own;
-            }
-        }
-    }
-    to->opsets.count = n;
-    return NORI_OK;
-}
-
-static nori_status build(merging *m, nori_model **merged)
+static nori_status build(nori__merging *m, nori_model **merged)
 {
     const nori__pb_model *a = m->a->source->pb, *b = m->b->source->pb;
     nori__pb_model to = *a;
@@ -428,17 +213,7 @@ static nori_status build(merging *m, nori_model **merged)
     NORI__TRY(rename_clashes(m, &m->in_b.node_list, &m->in_b.nodes, &m->in_a.nodes, &m->names.nodes));
     NORI__TRY(rename_clashes(m, &m->in_b.dim_list, &m->in_b.dims, &m->in_a.dims, &m->names.dims));
     NORI__TRY(nori__names_graph(&m->names, b->graph, &other));
-    drop_joined(m, b->graph, other);
-    JOIN(m, graph.nodes, a->graph->nodes, other->nodes);
-    JOIN(m, graph.initializers, a->graph->initializers, other->initializers);
-    JOIN(m, graph.sparse_initializers, a->graph->sparse_initializers, other->sparse_initializers);
-    JOIN(m, graph.inputs, a->graph->inputs, other->inputs);
-    JOIN(m, graph.value_info, a->graph->value_info, other->value_info);
-    JOIN(m, graph.quantization, a->graph->quantization, other->quantization);
-    NORI__TRY(join_outputs(m, a->graph, other, &graph));
-    NORI__TRY(join_functions(m, a, b, &to));
-    NORI__TRY(join_metadata(m, a, b, &to));
-    NORI__TRY(join_opsets(m, a, b, &to));
+    NORI__TRY(nori__merge_join(m, other, &graph, &to));
     to.training.count = 0; /* it speaks of one of the graphs */
     to.graph = &graph;
     const nori_model *from[] = {m->a, m->b};
@@ -491,101 +266,6 @@ static nori_status reconcile(const nori_model *a, const nori_model *b, nori_mode
     r->opset = to;
     return NORI_OK;
 }
-
-/* ---- proof ---- */
-
-/* Values of a run of b under the names that merging gave them. */
-static void merged_names(const merging *m, nori__values *v)
-{
-    for (size_t i = 0; i < v->count; i++) {
-        const char *to = nori__map_get(&m->names.values, v->names[i]);
-        v->names[i] = to ? to : v->names[i];
-    }
-}
-
-/* Those of the merged model as b calls them. */
-static nori_status for_b(const merging *m, const nori__values *const *sets, size_t n_sets,
-                         nori__values *out)
-{
-    size_t n = nori_model_input_count(m->b);
-    out->names = nori__arena_array(m->arena, n + 1, sizeof(*out->names));
-    out->tensors = nori__arena_array(m->arena, n + 1, sizeof(*out->tensors));
-    if (!out->names || !out->tensors) {
-        return nori__no_memory(m->err);
-    }
-    for (size_t i = 0; i < n; i++) {
-        const char *own = nori_model_input(m->b, i)->name;
-        const char *to = nori__map_get(&m->names.values, own);
-        const nori_tensor *t = NULL;
-        for (size_t k = 0; k < n_sets && !t; k++) {
-            t = nori__values_find(sets[k], to ? to : own);
-        }
-        if (t) {
-            out->names[out->count] = own;
-            out->tensors[out->count++] = nori_tensor_retain(t);
-        }
-    }
-    return NORI_OK;
-}
-
-static nori_status run_both(merging *m, const nori_model *a, const nori_model *b,
-                            const nori__values *inputs, nori__values *out_a, nori__values *out_b)
-{
-    const nori_proof_options *o = &m->options->proof;
-    nori_session *first = NULL, *second = NULL;
-    nori__values fed = {0};
-    uint64_t ns = 0;
-    nori_status s = nori__proof_session(a, o, &first, m->err);
-    s = s == NORI_OK ? nori__proof_feed(first, &inputs, 1, m->arena, out_a, &ns, m->err) : s;
-    m->report->proof.before_ns += ns;
-    nori_session_free(first);
-    const nori__values *sets[] = {out_a, inputs};
-    s = s == NORI_OK ? for_b(m, sets, 2, &fed) : s;
-    const nori__values *feed = &fed;
-    s = s == NORI_OK ? nori__proof_session(b, o, &second, m->err) : s;
-    s = s == NORI_OK ? nori__proof_feed(second, &feed, 1, m->arena, out_b, &ns, m->err) : s;
-    m->report->proof.before_ns += ns;
-    nori_session_free(second);
-    nori__values_free(&fed);
-    if (s == NORI_OK) {
-        merged_names(m, out_b);
-    }
-    return s;
-}
-
-/* The models as they were given, one after the other, against the merged one. */
-static nori_status prove(merging *m, const nori_model *a, const nori_model *b,
-                         const nori_model *merged)
-{
-    const nori_proof_options *o = &m->options->proof;
-    nori_proof *proof = &m->report->proof;
-    nori__values inputs = {0}, got = {0}, out_a = {0}, out_b = {0};
-    nori__proof_begin(proof);
-    if (o->skip || nori__edit_random(nori__model_ir(merged))) {
-        snprintf(proof->reason, sizeof(proof->reason), "%s",
-                 o->skip ? "not asked for"
-                         : "operators of chance give something else in each run");
-        return NORI_OK;
-    }
-    nori_status s = nori__proof_run(merged, o, m->arena, &inputs, &got, &proof->after_ns, m->err);
-    s = s == NORI_OK ? run_both(m, a, b, &inputs, &out_a, &out_b) : s;
-    proof->ran = s == NORI_OK;
-    for (size_t i = 0; s == NORI_OK && i < got.count; i++) {
-        const nori_tensor *want = nori__values_find(&out_b, got.names[i]);
-        want = want ? want : nori__values_find(&out_a, got.names[i]);
-        nori__proof_compare(proof, got.names[i], want, got.tensors[i]);
-    }
-    if (s == NORI_OK && !proof->agrees) {
-        s = nori__fail(m->err, NORI_ERROR_DATA, "the merged model does not give what the two give one "
-                       "after the other: %s", proof->reason);
-    }
-    nori__values_free(&out_b);
-    nori__values_free(&out_a);
-    nori__values_free(&got);
-    nori__values_free(&inputs);
-    return s;
-}
-
 /* ---- all of it ---- */
 
 nori_status nori_merge(const nori_model *a, const nori_model *b, const nori_merge_options *options,
@@ -604,13 +284,13 @@ nori_status nori_merge(const nori_model *a, const nori_model *b, const nori_merg
     NORI__OPTIONS(nori_merge_options, o, options);
     NORI__TRY(reconcile(a, b, &made_a, &made_b, &r, err));
     nori__arena_init(&arena, a->source->allocator);
-    merging m = {.a = made_a ? made_a : a, .b = made_b ? made_b : b, .options = &o, .arena = &arena,
+    nori__merging m = {.a = made_a ? made_a : a, .b = made_b ? made_b : b, .options = &o, .arena = &arena,
                  .prefix = o.prefix && o.prefix[0] ? o.prefix : "b/", .report = &r, .err = err};
     nori__names_init(&m.names, &arena, arena.allocator, err);
     nori__map_init(&m.shared, arena.allocator);
     nori_status s = find_joints(&m);
     s = s == NORI_OK ? build(&m, merged) : s;
-    s = s == NORI_OK ? prove(&m, a, b, *merged) : s;
+    s = s == NORI_OK ? nori__merge_prove(&m, a, b, *merged) : s;
     if (s == NORI_OK && report) {
         r.ir = nori__model_ir(*merged)->ir_version;
         size_t size = report->size < sizeof(r) ? report->size : sizeof(r);

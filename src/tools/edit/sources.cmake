@@ -2,6 +2,8 @@ nori_sources(
     cuts.c
     extract.c
     merge.c
+    merge_join.c
+    merge_prove.c
     model_part.c
     names.c
     narrow.c
