@@ -491,7 +491,8 @@ static bool localized(nori__text_in *r, nori__str s, char *out, size_t size)
     return true;
 }
 
-float nori__text_float(nori__text_in *r, const char *what)
+/* single: rounded once, to a float; a double on the way would round twice. */
+static double number(nori__text_in *r, const char *what, bool single)
 {
     char text[480], *end;
     bool point;
@@ -499,24 +500,19 @@ float nori__text_float(nori__text_in *r, const char *what)
     if (!localized(r, s, text, sizeof(text))) {
         return 0;
     }
-    float v = strtof(text, &end);
+    double v = single ? (double)strtof(text, &end) : strtod(text, &end);
     if (*end || end == text) {
         nori__text_fail(r, s.p, "%s was expected, found %.*s", what, (int)(s.n < 40 ? s.n : 40), s.p);
     }
     return v;
 }
 
+float nori__text_float(nori__text_in *r, const char *what)
+{
+    return (float)number(r, what, true);
+}
+
 double nori__text_double(nori__text_in *r, const char *what)
 {
-    char text[480], *end;
-    bool point;
-    nori__str s = nori__text_number(r, what, &point);
-    if (!localized(r, s, text, sizeof(text))) {
-        return 0;
-    }
-    double v = strtod(text, &end);
-    if (*end || end == text) {
-        nori__text_fail(r, s.p, "%s was expected, found %.*s", what, (int)(s.n < 40 ? s.n : 40), s.p);
-    }
-    return v;
+    return number(r, what, false);
 }

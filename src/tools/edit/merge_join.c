@@ -200,7 +200,8 @@ static nori_status join_opsets(nori__merging *m, const nori__pb_model *a, const 
     return NORI_OK;
 }
 
-nori_status nori__merge_join(nori__merging *m, nori__pb_graph *other, nori__pb_graph *graph, nori__pb_model *to)
+nori_status nori__merge_join(nori__merging *m, nori__pb_graph *other, nori__pb_graph *graph,
+                             nori__pb_model *to)
 {
     const nori__pb_model *a = m->a->source->pb, *b = m->b->source->pb;
     drop_joined(m, b->graph, other);

@@ -22,7 +22,8 @@ typedef struct nori__merging {
 bool nori__merge_joined_input(const nori__merging *m, nori__str name);
 /* merge_join.c: lists of both in one; graph begins as a's, to as a's model. other: b's graph under its new
  * names. */
-nori_status nori__merge_join(nori__merging *m, nori__pb_graph *other, nori__pb_graph *graph, nori__pb_model *to);
+nori_status nori__merge_join(nori__merging *m, nori__pb_graph *other, nori__pb_graph *graph,
+                             nori__pb_model *to);
 /* merge_prove.c: the models as they were given, one after the other, against the merged one. */
 nori_status nori__merge_prove(nori__merging *m, const nori_model *a, const nori_model *b,
                               const nori_model *merged);
