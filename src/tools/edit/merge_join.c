@@ -1,4 +1,4 @@
-/* merge_join.c: the lists of two models in one: nodes, inputs, outputs, functions, metadata, operator sets. */
+/* merge_join.c: two models in one: nodes, inputs, outputs, functions, metadata, operator sets. */
 #include "tools/edit/merging.h"
 
 static nori_status join(nori__merging *m, const void *a, size_t na, const void *b, size_t nb, size_t size,
