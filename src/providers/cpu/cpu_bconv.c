@@ -231,7 +231,7 @@ nori_status nori__bconv_make(const nori__bconv_form *form, const nori_tensor *w,
     if (!s) {
         return nori__no_memory(err);
     }
-    static const nori__way plain = {"", 0, 0, 8};
+    static const nori__way plain = {"", 0, 0, 8, 0};
     s->how = form->how;
     s->way = form->way ? form->way : &plain;
     s->planes = form->planes;
@@ -337,7 +337,7 @@ static bool bconv_plan(const nori__bconv *s, const nori_call *call, nori__bconv_
                        size_t *bytes)
 {
     const nori_tensor *x = call->in[0], *y = call->out[0];
-    int threads = nori__cpu_threads(call);
+    int threads = nori__way_threads(s->way, nori__cpu_threads(call));
     memset(r, 0, sizeof(*r));
     if (x->rank != (s->planes ? 4 : 5) ||
         !nori__bconv_window(s, call->node, x->dims + 2, y->dims + 2, &r->g)) {

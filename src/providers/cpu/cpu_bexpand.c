@@ -3,10 +3,12 @@
  *
  * A unit is a stretch of output rows of one pair of blocks. It goes down in bands: the rows of the
  * pair that a band needs are made by the 1 x 1 convolution into scratch, where the last rows of the
- * band before are kept, then the depthwise one reads them. */
+ * band before are kept, then the depthwise one reads them. The other way, for channels that fit a cache:
+ * all of the first one, into scratch, then all of the second. */
 #include "providers/cpu/blocked.h"
 
 #define BAND_BYTES (96 * 1024)
+#define APART_GRAIN 4 /* depthwise units at a time */
 
 typedef struct expand {
     nori__bconv *first, *second;
@@ -62,9 +64,12 @@ typedef struct expand_run {
     size_t batch, x_blocks, y_blocks;
     size_t stretch, stretches; /* output rows a unit; units to a plane */
     size_t band, rows;         /* output rows a band; rows of scratch */
+    int threads;
     int64_t *offset;
     size_t offset_bytes, thread_bytes;
     char *work;
+    nori__bconv_run apart[2];  /* the other way: both, and the channels in between */
+    size_t between_bytes;
 } expand_run;
 
 /* Input rows that output rows [row, end) look at: [*from, *to). */
@@ -79,11 +84,35 @@ static void needed(const nori__block_window *g, size_t row, size_t end, size_t *
     *to = *to > *from ? *to : *from;
 }
 
+static bool apart_plan(const expand *s, expand_run *r, size_t *bytes)
+{
+    nori__bconv_run *a = &r->apart[0], *b = &r->apart[1];
+    size_t c = s->first->block, in = r->g.in[0] * r->g.in[1] * c, out = r->g.out[0] * r->g.out[1] * c;
+    *a = (nori__bconv_run){.s = s->first, .batch = r->batch, .x_blocks = r->x_blocks, .x_plane = in,
+                           .x_batch = r->x_blocks * in, .y_plane = in, .y_batch = r->y_blocks * in,
+                           .threads = r->threads};
+    for (int d = 0; d < 2; d++) {
+        a->g.in[d] = a->g.out[d] = r->g.in[d];
+        a->g.kernel[d] = a->g.stride[d] = a->g.dilation[d] = 1;
+    }
+    *b = (nori__bconv_run){.s = s->second, .batch = r->batch, .x_blocks = r->y_blocks, .g = r->g,
+                           .x_plane = in, .x_batch = r->y_blocks * in, .y_plane = out,
+                           .y_batch = r->y_blocks * out, .threads = r->threads};
+    if (!nori__bconv_direct_plan(a, r->threads) || !nori__bconv_depthwise_plan(b, r->threads) ||
+        !nori__mul_size(r->batch * r->y_blocks * sizeof(float), in, &r->between_bytes)) {
+        return false;
+    }
+    r->between_bytes = nori__cpu_round(r->between_bytes);
+    return nori__add_size(r->between_bytes, r->offset_bytes, bytes);
+}
+
 static bool expand_plan(const expand *s, const nori_call *call, expand_run *r, size_t *bytes)
 {
     const nori_tensor *x = call->in[0], *y = call->out[0];
-    size_t c = s->first->block, pairs = s->first->pairs, threads = (size_t)nori__cpu_threads(call);
+    size_t c = s->first->block, pairs = s->first->pairs;
+    size_t threads = (size_t)nori__way_threads(s->way, nori__cpu_threads(call));
     memset(r, 0, sizeof(*r));
+    r->threads = (int)threads;
     *bytes = 0;
     if (!nori__bconv_window(s->second, call->node, x->dims + 2, y->dims + 2, &r->g)) {
         return false;
@@ -111,6 +140,9 @@ static bool expand_plan(const expand *s, const nori_call *call, expand_run *r, s
     r->stretch = nori__div_up(g->out[0], r->stretches);
     r->stretches = nori__div_up(g->out[0], r->stretch);
     r->offset_bytes = nori__cpu_round(s->first->terms * sizeof(int64_t));
+    if (s->way->form == NORI__EXPAND_APART) {
+        return apart_plan(s, r, bytes);
+    }
     r->thread_bytes = nori__cpu_round(r->rows * row_bytes);
     return nori__mul_size(r->thread_bytes, threads, bytes) &&
            nori__add_size(*bytes, r->offset_bytes, bytes);
@@ -190,6 +222,21 @@ static void expand_units(void *user, int64_t begin, int64_t end, int thread)
     }
 }
 
+static void run_apart(nori_call *call, expand_run *r)
+{
+    nori__bconv_run *a = &r->apart[0], *b = &r->apart[1];
+    a->x = r->x;
+    a->y = (float *)(void *)r->work;
+    a->offset = r->offset;
+    b->x = a->y;
+    b->y = r->y;
+    nori__bconv_direct_offsets(a);
+    nori__cpu_for(call->pool, r->threads, (int64_t)(a->batch * a->spans * a->shares), 1,
+                 nori__bconv_direct_units, a);
+    nori__cpu_for(call->pool, r->threads, (int64_t)(b->batch * b->spans * b->shares), APART_GRAIN,
+                 nori__bconv_depthwise_units, b);
+}
+
 static size_t expand_workspace(const void *state, const nori_call *call)
 {
     expand_run r;
@@ -214,10 +261,15 @@ static nori_status expand_call(const void *state, nori_call *call)
     r.y = call->out[0]->data;
     r.offset = scratch.data;
     r.work = (char *)scratch.data + r.offset_bytes;
+    if (s->way->form == NORI__EXPAND_APART) {
+        run_apart(call, &r);
+        nori__cpu_give(call, &scratch);
+        return NORI_OK;
+    }
     for (size_t t = 0; t < s->first->terms; t++) {
         r.offset[t] = (int64_t)(t * r.g.in[0] * r.g.in[1] * s->first->block);
     }
-    nori__cpu_for(call->pool, nori__cpu_threads(call),
+    nori__cpu_for(call->pool, r.threads,
                  (int64_t)(r.batch * s->first->pairs * r.stretches), 1, expand_units, &r);
     nori__cpu_give(call, &scratch);
     return NORI_OK;

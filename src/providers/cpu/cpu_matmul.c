@@ -256,7 +256,7 @@ static bool matmul_shapes(const matmul_state *s, const nori_call *call, matmul_r
                                  .chunk = s->way ? s->way->spans : 0,
                                  .part = matmul_part, .pack = s->weights ? NULL : matmul_pack_b,
                                  .user = r};
-    r->few = s->weights && w->m <= FEW && w->a_col == 1;
+    r->few = s->weights && w->m <= FEW && w->a_col == 1 && s->way->form == NORI__ROWS_BY_DISTANCE;
     /* Rows are read where they are, unless they lie so that they push each other out of the cache. */
     int rows = s->way ? s->way->form : NORI__ROWS_BY_DISTANCE;
     if (r->few || r->product.m == 1 || w->a_col != 1 || rows == NORI__ROWS_AS_THEY_ARE ||
@@ -274,10 +274,16 @@ static size_t matmul_scratch(const matmul_run *r, int threads)
     return r->few ? 0 : nori__cpu_round(r->a_bytes) + nori__product_bytes(&r->product, threads);
 }
 
+static int matmul_threads(const matmul_state *s, const nori_call *call)
+{
+    int threads = nori__cpu_threads(call);
+    return s->way ? nori__way_threads(s->way, threads) : threads;
+}
+
 static size_t matmul_workspace(const void *state, const nori_call *call)
 {
     matmul_run r;
-    return matmul_shapes(state, call, &r) ? matmul_scratch(&r, nori__cpu_threads(call)) : 0;
+    return matmul_shapes(state, call, &r) ? matmul_scratch(&r, matmul_threads(state, call)) : 0;
 }
 
 /* The addend of Gemm: one value a column, one a row, or a whole matrix. */
@@ -329,7 +335,9 @@ static nori_status matmul_kernel(const void *state, nori_call *call)
     r.w.b = call->in[1]->data;
     r.w.y = call->out[0]->data;
     r.product.col = r.col;
-    int threads = nori__cpu_threads(call);
+    int threads = matmul_threads(state, call);
+    nori_call own = *call;
+    own.threads = threads;
     size_t nr = nori__kernels_get()->f32_nr;
     if (r.few) {
         nori__cpu_for(call->pool, threads, (int64_t)((r.product.n + nr - 1) / nr), FEW_GRAIN,
@@ -343,7 +351,7 @@ static nori_status matmul_kernel(const void *state, nori_call *call)
         nori__cpu_for(call->pool, threads, (int64_t)(r.product.count * r.product.m), COPY_GRAIN,
                      copy_a_units, &r);
     }
-    nori__product_run(call, &r.product, (char *)scratch.data + nori__cpu_round(r.a_bytes));
+    nori__product_run(&own, &r.product, (char *)scratch.data + nori__cpu_round(r.a_bytes));
     nori__cpu_give(call, &scratch);
     return NORI_OK;
 }

@@ -192,7 +192,7 @@ static void image(nori_call *call, const nori__qconv_run *r, qconv_job *job)
 {
     const nori__qconv *s = r->s;
     const nori__patches *g = &r->g;
-    int threads = nori__cpu_threads(call);
+    int threads = nori__way_threads(s->way, nori__cpu_threads(call));
     job->from = job->x;
     if (r->copied) {
         nori__parallel_for(call->pool, threads, (int64_t)(g->padded[0] * g->padded[1]),
@@ -212,7 +212,9 @@ static void image(nori_call *call, const nori__qconv_run *r, qconv_job *job)
                               .group = s->per_group, .span = nori__way_span(s->way, LINES),
                               .y = job->y, .ldy = s->made,
                               .finish = r->finish};
-        nori__qlines_run(call, &lines);
+        nori_call own = *call;
+        own.threads = threads;
+        nori__qlines_run(&own, &lines);
     }
     if (!r->y_last) {
         nori__parallel_for(call->pool, threads, (int64_t)((g->out_size + TURN - 1) / TURN), 1,

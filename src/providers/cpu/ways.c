@@ -38,14 +38,16 @@ static uint32_t conv_rule(const nori__layer *l)
 }
 
 static const nori__way conv_ways[] = {
-    {"direct", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 8},
-    {"direct, as rows", NORI__WAY_DIRECT, NORI__LINES_AS_ROWS, 8},
-    {"direct, by column", NORI__WAY_DIRECT, NORI__LINES_BY_COLUMN, 8},
-    {"direct, short spans", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 3},
-    {"direct, long spans", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 24},
-    {"winograd", NORI__WAY_WINOGRAD, 0, 8},
-    {"winograd, short spans", NORI__WAY_WINOGRAD, 0, 4},
-    {"winograd, long spans", NORI__WAY_WINOGRAD, 0, 16},
+    {"direct", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 8, 0},
+    {"direct, as rows", NORI__WAY_DIRECT, NORI__LINES_AS_ROWS, 8, 0},
+    {"direct, by column", NORI__WAY_DIRECT, NORI__LINES_BY_COLUMN, 8, 0},
+    {"direct, short spans", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 3, 0},
+    {"direct, long spans", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 24, 0},
+    {"winograd", NORI__WAY_WINOGRAD, 0, 8, 0},
+    {"winograd, short spans", NORI__WAY_WINOGRAD, 0, 4, 0},
+    {"winograd, long spans", NORI__WAY_WINOGRAD, 0, 16, 0},
+    {"direct, one thread", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 8, 1},
+    {"winograd, one thread", NORI__WAY_WINOGRAD, 0, 8, 1},
 };
 
 /* ---- what goes in bands and spans ---- */
@@ -64,22 +66,24 @@ static uint32_t first(const nori__layer *l)
 }
 
 static const nori__way depthwise_ways[] = {
-    {"rows", 0, 0, 8},
-    {"short spans", 0, 0, 2},
-    {"long spans", 0, 0, 32},
+    {"rows", 0, 0, 8, 0},
+    {"short spans", 0, 0, 2, 0},
+    {"long spans", 0, 0, 32, 0},
+    {"rows, one thread", 0, 0, 8, 1},
 };
 
 static const nori__way expand_ways[] = {
-    {"bands", 0, 0, 8},
-    {"low bands", 0, 0, 3},
-    {"high bands", 0, 0, 24},
-    {"whole planes", 0, 0, 0},
+    {"bands", 0, 0, 8, 0},
+    {"low bands", 0, 0, 3, 0},
+    {"high bands", 0, 0, 24, 0},
+    {"apart", NORI__EXPAND_APART, 0, 8, 0},
+    {"bands, one thread", 0, 0, 8, 1},
 };
 
 static const nori__way stem_ways[] = {
-    {"bands", 0, 0, 8},
-    {"low bands", 0, 0, 2},
-    {"high bands", 0, 0, 24},
+    {"bands", 0, 0, 8, 0},
+    {"low bands", 0, 0, 2, 0},
+    {"high bands", 0, 0, 24, 0},
 };
 
 /* ---- products ---- */
@@ -90,11 +94,12 @@ static bool product_fits(const nori__way *w, const nori__layer *l)
 }
 
 static const nori__way product_ways[] = {
-    {"panels", NORI__ROWS_BY_DISTANCE, 0, 8},
-    {"rows as they are", NORI__ROWS_AS_THEY_ARE, 0, 8},
-    {"rows copied", NORI__ROWS_COPIED, 0, 8},
-    {"narrow chunks", NORI__ROWS_BY_DISTANCE, 0, 4},
-    {"wide chunks", NORI__ROWS_BY_DISTANCE, 0, 16},
+    {"panels", NORI__ROWS_BY_DISTANCE, 0, 8, 0},
+    {"rows as they are", NORI__ROWS_AS_THEY_ARE, 0, 8, 0},
+    {"rows copied", NORI__ROWS_COPIED, 0, 8, 0},
+    {"narrow chunks", NORI__ROWS_BY_DISTANCE, 0, 4, 0},
+    {"wide chunks", NORI__ROWS_BY_DISTANCE, 0, 16, 0},
+    {"panels, one thread", NORI__ROWS_BY_DISTANCE, 0, 8, 1},
 };
 
 /* ---- convolutions on integers ---- */
@@ -107,9 +112,10 @@ static bool conv8_fits(const nori__way *w, const nori__layer *l)
 }
 
 static const nori__way conv8_ways[] = {
-    {"rows", NORI__TERMS_ROWS, 0, 8},
-    {"positions", NORI__TERMS_POSITIONS, 0, 8},
-    {"rows, short spans", NORI__TERMS_ROWS, 0, 2},
+    {"rows", NORI__TERMS_ROWS, 0, 8, 0},
+    {"positions", NORI__TERMS_POSITIONS, 0, 8, 0},
+    {"rows, short spans", NORI__TERMS_ROWS, 0, 2, 0},
+    {"rows, one thread", NORI__TERMS_ROWS, 0, 8, 1},
 };
 
 /* ---- the table ---- */

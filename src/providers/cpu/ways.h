@@ -22,8 +22,10 @@ typedef enum nori__ways_kind {
 enum { NORI__WAY_DIRECT, NORI__WAY_WINOGRAD };
 /* Rows of a direct convolution: as they are, gathered by kernel column, or what their width asks for. */
 enum { NORI__LINES_BY_WIDTH, NORI__LINES_AS_ROWS, NORI__LINES_BY_COLUMN };
-/* Rows of a product's left operand: as their distance asks for, as they are, packed. */
+/* Rows of a product's left operand: as their number and distance ask for, in tiles as they are, copied. */
 enum { NORI__ROWS_BY_DISTANCE, NORI__ROWS_AS_THEY_ARE, NORI__ROWS_COPIED };
+/* A 1 x 1 convolution and the depthwise one after it: band by band, or all of the first one first. */
+enum { NORI__EXPAND_JOINED, NORI__EXPAND_APART };
 /* Terms of an integer convolution: rows of the kernel, or its positions. */
 enum { NORI__TERMS_ROWS, NORI__TERMS_POSITIONS };
 
@@ -32,6 +34,7 @@ typedef struct nori__way {
     uint8_t form;  /* one of the enums above, as the kind has it */
     uint8_t lines; /* of the second one */
     uint8_t spans; /* what a thread takes at a time, in eighths of the usual; 0: all there is */
+    uint8_t alone; /* 1: one thread does it, for layers whose parts are not worth a hand-over */
 } nori__way;
 
 /* The way for the layer of a kernel whose prepare was given a. */
@@ -49,6 +52,11 @@ void nori__layer_text(uint32_t kind, const nori__layer *layer, char *out, size_t
 static inline size_t nori__way_span(const nori__way *w, size_t usual)
 {
     return w->spans == 0 ? SIZE_MAX / 2 : usual / 8 * w->spans + usual % 8 * w->spans / 8;
+}
+
+static inline int nori__way_threads(const nori__way *w, int threads)
+{
+    return w->alone ? 1 : threads;
 }
 
 /* Nothing known of it, and nothing special about it. */

@@ -17,9 +17,21 @@ void nori_tune_options_default(nori_tune_options *options)
     *options = (nori_tune_options){.size = sizeof(*options), .seconds = 20, .least = 0.03};
 }
 
-static bool same_layer(const nori__tuned *l, const nori__way_noted *n)
+/* The ways of a step that make a difference with so many threads. */
+static uint32_t ways_of(const nori__way_noted *n, int threads)
 {
-    return l->op == n->taken.op && l->ask.kind == n->ask.kind && l->ask.fits == n->ask.fits &&
+    uint32_t fits = n->ask.fits;
+    for (uint32_t w = 0; threads == 1 && w < NORI__WAYS_MOST; w++) {
+        if ((fits >> w & 1) != 0 && nori__way_at(n->ask.kind, w)->alone) {
+            fits &= ~((uint32_t)1 << w);
+        }
+    }
+    return fits;
+}
+
+static bool same_layer(const nori__tuned *l, const nori__way_noted *n, uint32_t fits)
+{
+    return l->op == n->taken.op && l->ask.kind == n->ask.kind && l->ask.fits == fits &&
            l->ask.usual == n->ask.usual && memcmp(&l->ask.layer, &n->ask.layer, sizeof(n->ask.layer)) == 0;
 }
 
@@ -37,10 +49,11 @@ static nori_status find_layers(nori_tuning *t, const nori_session *s, nori_error
     }
     for (size_t i = 0; i < count; i++) {
         size_t at = 0;
-        if ((noted[i].ask.fits & (noted[i].ask.fits - 1)) == 0) {
+        uint32_t fits = ways_of(&noted[i], s->threads);
+        if ((fits & (fits - 1)) == 0) {
             continue; /* one way only */
         }
-        while (at < t->n_layers && !same_layer(&t->layers[at], &noted[i])) {
+        while (at < t->n_layers && !same_layer(&t->layers[at], &noted[i], fits)) {
             at++;
         }
         nori__tuned *l = &t->layers[at];
@@ -48,6 +61,7 @@ static nori_status find_layers(nori_tuning *t, const nori_session *s, nori_error
             const char *node = nori__arena_text(&t->arena, s->steps[noted[i].taken.step]->node->name);
             *l = (nori__tuned){.ask = noted[i].ask, .op = noted[i].taken.op, .node = node,
                                .way = noted[i].ask.usual, .taken = noted[i].ask.usual};
+            l->ask.fits = fits;
             t->n_layers++;
             if (!node) {
                 return nori__no_memory(err);
