@@ -98,9 +98,13 @@ void cli_tune_print(const nori_tuning *t)
 {
     nori_tune_report r = {.size = sizeof(r)};
     nori_tuning_report(t, &r);
+    if (r.layers == 0) {
+        printf("no layer of this model has several ways to go: there was nothing to measure\n");
+        return;
+    }
     print_layers(t);
-    printf("%zu layers with a choice were measured in %.1f s with %d thread%s", r.layers, r.seconds,
-           r.threads, r.threads == 1 ? "" : "s");
+    printf("%zu layer%s with a choice measured in %.1f s with %d thread%s", r.layers,
+           r.layers == 1 ? "" : "s", r.seconds, r.threads, r.threads == 1 ? "" : "s");
     if (r.unmeasured > 0) {
         printf("; time was too short for all ways of %zu (--seconds)", r.unmeasured);
     }

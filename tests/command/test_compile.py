@@ -109,7 +109,7 @@ class Compile(case.Case):
         model = self.file("c.onnx", convolution())
         r = self.nori("compile", model, "--output", self.path("c.plan"), "--tune", "--seconds", "1",
                       "--shape", "x=1,32,16,16")
-        self.assertIn("layers with a choice were measured in", r.out)
+        self.assertIn("1 layer with a choice measured in", r.out)
         self.assertRegex(r.out, "all go their usual one|faster, give or take")
         r = self.nori("compile", self.file("m.onnx", product()), "--output",
                       self.path("m.plan"), "--tune", "--seconds", "1", "--quiet")

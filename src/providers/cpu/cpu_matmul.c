@@ -1,6 +1,6 @@
 /* cpu_matmul.c: float MatMul, Gemm, com.microsoft FusedGemm, and the Product of joined.h.
  *
- * A constant right operand is packed once; then up to FEW rows are multiplied straight from the
+ * A constant right operand is packed once; then up to four rows are multiplied straight from the
  * input, each panel read once. Otherwise rows are read as they are, or copied per run where their
  * distance does not suit the cache; a right operand that is not constant is packed panel by panel
  * where it is used. */
@@ -9,7 +9,6 @@
 #include "providers/cpu/ways.h"
 #include "providers/reference/ref_nn.h"
 
-#define FEW 4
 #define CROWDED_STEP 512 /* floats between rows: lines at the same place of few sets of the cache */
 #define LINE 16     /* floats of a cache line */
 #define FEW_GRAIN 4 /* panels a unit */
@@ -256,7 +255,7 @@ static bool matmul_shapes(const matmul_state *s, const nori_call *call, matmul_r
                                  .chunk = s->way ? s->way->spans : 0,
                                  .part = matmul_part, .pack = s->weights ? NULL : matmul_pack_b,
                                  .user = r};
-    r->few = s->weights && w->m <= FEW && w->a_col == 1 && s->way->form == NORI__ROWS_BY_DISTANCE;
+    r->few = s->weights && w->m <= NORI__ROWS_FEW && w->a_col == 1 && s->way->form == NORI__ROWS_BY_DISTANCE;
     /* Rows are read where they are, unless they lie so that they push each other out of the cache. */
     int rows = s->way ? s->way->form : NORI__ROWS_BY_DISTANCE;
     if (r->few || r->product.m == 1 || w->a_col != 1 || rows == NORI__ROWS_AS_THEY_ARE ||

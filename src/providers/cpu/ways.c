@@ -7,10 +7,19 @@
 
 /* ---- convolutions over channel blocks ---- */
 
-static bool may_be(int64_t size, int64_t least)
-{
-    return size < 0 || size >= least;
-}
+enum { WAY_DIRECT = 0, WAY_WINOGRAD = 5 };
+static const nori__way conv_ways[] = {
+    {"direct", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 8, 0},
+    {"direct, as rows", NORI__WAY_DIRECT, NORI__LINES_AS_ROWS, 8, 0},
+    {"direct, by column", NORI__WAY_DIRECT, NORI__LINES_BY_COLUMN, 8, 0},
+    {"direct, short spans", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 3, 0},
+    {"direct, long spans", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 24, 0},
+    {"winograd", NORI__WAY_WINOGRAD, 0, 8, 0},
+    {"winograd, short spans", NORI__WAY_WINOGRAD, 0, 4, 0},
+    {"winograd, long spans", NORI__WAY_WINOGRAD, 0, 16, 0},
+    {"direct, one thread", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 8, 1},
+    {"winograd, one thread", NORI__WAY_WINOGRAD, 0, 8, 1},
+};
 
 static bool winograd_fits(const nori__layer *l)
 {
@@ -29,26 +38,41 @@ static bool conv_fits(const nori__way *w, const nori__layer *l)
                                          : w->lines == NORI__LINES_BY_WIDTH || (!planes && !point);
 }
 
-/* Small maps waste tiles, and few tiles cannot pay for four times the weights. */
+/* What fits the measurements of both levels, in cycles: two vectors of products each; a tile's transforms
+ * of one block; weights come from far, along with half of the products. Direct sums reach four fifths. */
+#define PRODUCTS 2.0
+#define TRANSFORM 300.0
+#define REACHED 0.8
+#define NEAR_BYTES (256.0 * 1024) /* of weights, and bytes a cycle */
+#define NEAR_SPEED 18.0
+#define FAR_BYTES (16.0 * 1024 * 1024)
+#define FAR_SPEED 9.0
+#define FURTHER_SPEED 5.5
+#define PAYS 1.25 /* four times the weights must gain something */
+#define LARGE 56  /* a map of unknown size */
+
+/* Winograd's form: small maps waste tiles, and few tiles do not pay for its weights. */
 static uint32_t conv_rule(const nori__layer *l)
 {
-    bool pays = winograd_fits(l) && l->channels >= 16 && l->made >= 16 && may_be(l->out[0], 12) &&
-                may_be(l->out[1], 12);
-    return pays ? 5 : 0;
+    int64_t block = (int64_t)nori__kernels_get()->block;
+    double channels = (double)l->channels, read = (double)((l->channels + block - 1) / block);
+    double made = (double)((l->made + block - 1) / block), pixels = l->batch > 0 ? (double)l->batch : 1;
+    double tiles = pixels;
+    if (!winograd_fits(l)) {
+        return WAY_DIRECT;
+    }
+    for (int d = 0; d < 2; d++) {
+        int64_t size = l->out[d] < 0 ? LARGE : l->out[d];
+        pixels *= (double)size;
+        tiles *= (double)((size + 3) / 4);
+    }
+    double bytes = 36 * channels * made * (double)block * sizeof(float);
+    double speed = bytes < NEAR_BYTES ? NEAR_SPEED : bytes < FAR_BYTES ? FAR_SPEED : FURTHER_SPEED;
+    double direct = 9 * pixels * channels * made / PRODUCTS / REACHED;
+    double products = 36 * tiles * channels * made / PRODUCTS, weights = bytes / speed + products / 2;
+    double winograd = (weights > products ? weights : products) + tiles * (read + made) * TRANSFORM;
+    return direct > PAYS * winograd ? WAY_WINOGRAD : WAY_DIRECT;
 }
-
-static const nori__way conv_ways[] = {
-    {"direct", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 8, 0},
-    {"direct, as rows", NORI__WAY_DIRECT, NORI__LINES_AS_ROWS, 8, 0},
-    {"direct, by column", NORI__WAY_DIRECT, NORI__LINES_BY_COLUMN, 8, 0},
-    {"direct, short spans", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 3, 0},
-    {"direct, long spans", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 24, 0},
-    {"winograd", NORI__WAY_WINOGRAD, 0, 8, 0},
-    {"winograd, short spans", NORI__WAY_WINOGRAD, 0, 4, 0},
-    {"winograd, long spans", NORI__WAY_WINOGRAD, 0, 16, 0},
-    {"direct, one thread", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 8, 1},
-    {"winograd, one thread", NORI__WAY_WINOGRAD, 0, 8, 1},
-};
 
 /* ---- what goes in bands and spans ---- */
 
@@ -90,7 +114,8 @@ static const nori__way stem_ways[] = {
 
 static bool product_fits(const nori__way *w, const nori__layer *l)
 {
-    return w->form == NORI__ROWS_BY_DISTANCE || may_be(l->out[0], 2);
+    bool few = l->out[0] >= 0 && l->out[0] <= NORI__ROWS_FEW;
+    return w->form == NORI__ROWS_COPIED || w->spans != 8 ? !few : true;
 }
 
 static const nori__way product_ways[] = {

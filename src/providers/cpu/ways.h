@@ -24,6 +24,7 @@ enum { NORI__WAY_DIRECT, NORI__WAY_WINOGRAD };
 enum { NORI__LINES_BY_WIDTH, NORI__LINES_AS_ROWS, NORI__LINES_BY_COLUMN };
 /* Rows of a product's left operand: as their number and distance ask for, in tiles as they are, copied. */
 enum { NORI__ROWS_BY_DISTANCE, NORI__ROWS_AS_THEY_ARE, NORI__ROWS_COPIED };
+#define NORI__ROWS_FEW 4 /* at once, straight from the input, unless they are to go in tiles */
 /* A 1 x 1 convolution and the depthwise one after it: band by band, or all of the first one first. */
 enum { NORI__EXPAND_JOINED, NORI__EXPAND_APART };
 /* Terms of an integer convolution: rows of the kernel, or its positions. */
