@@ -38,17 +38,19 @@ static bool conv_fits(const nori__way *w, const nori__layer *l)
                                          : w->lines == NORI__LINES_BY_WIDTH || (!planes && !point);
 }
 
-/* What fits the measurements of both levels, in cycles: two vectors of products each; a tile's transforms
- * of one block; weights come from far, along with half of the products. Direct sums reach four fifths. */
+/* What fits the measurements of both levels, in cycles: two vectors of products each, an output block alone
+ * costing more than half a pair; a tile's transforms of one block; weights come from far, along with half of
+ * the products. Direct sums reach four fifths. */
 #define PRODUCTS 2.0
-#define TRANSFORM 300.0
+#define ALONE 0.4
+#define TRANSFORM 250.0
 #define REACHED 0.8
 #define NEAR_BYTES (256.0 * 1024) /* of weights, and bytes a cycle */
 #define NEAR_SPEED 18.0
 #define FAR_BYTES (16.0 * 1024 * 1024)
 #define FAR_SPEED 9.0
-#define FURTHER_SPEED 5.5
-#define PAYS 1.25 /* four times the weights must gain something */
+#define FURTHER_SPEED 4.5
+#define PAYS 1.2  /* four times the weights must gain something */
 #define LARGE 56  /* a map of unknown size */
 
 /* Winograd's form: small maps waste tiles, and few tiles do not pay for its weights. */
@@ -56,8 +58,9 @@ static uint32_t conv_rule(const nori__layer *l)
 {
     int64_t block = (int64_t)nori__kernels_get()->block;
     double channels = (double)l->channels, read = (double)((l->channels + block - 1) / block);
-    double made = (double)((l->made + block - 1) / block), pixels = l->batch > 0 ? (double)l->batch : 1;
-    double tiles = pixels;
+    int64_t blocks = (l->made + block - 1) / block;
+    double made = (double)blocks + (blocks % 2 == 0 ? 0 : ALONE);
+    double pixels = l->batch > 0 ? (double)l->batch : 1, tiles = pixels;
     if (!winograd_fits(l)) {
         return WAY_DIRECT;
     }
@@ -66,11 +69,11 @@ static uint32_t conv_rule(const nori__layer *l)
         pixels *= (double)size;
         tiles *= (double)((size + 3) / 4);
     }
-    double bytes = 36 * channels * made * (double)block * sizeof(float);
+    double bytes = 36 * channels * (double)(blocks * block) * sizeof(float);
     double speed = bytes < NEAR_BYTES ? NEAR_SPEED : bytes < FAR_BYTES ? FAR_SPEED : FURTHER_SPEED;
     double direct = 9 * pixels * channels * made / PRODUCTS / REACHED;
     double products = 36 * tiles * channels * made / PRODUCTS, weights = bytes / speed + products / 2;
-    double winograd = (weights > products ? weights : products) + tiles * (read + made) * TRANSFORM;
+    double winograd = (weights > products ? weights : products) + tiles * (read + (double)blocks) * TRANSFORM;
     return direct > PAYS * winograd ? WAY_WINOGRAD : WAY_DIRECT;
 }
 
