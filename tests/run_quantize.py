@@ -3,7 +3,8 @@
 
     run_quantize.py --nori build/release/nori --models DIR [--torch DIR] [--filter TEXT]
                     [--samples 32] [--least 20] [--no-times] [--options "--kind dynamic ..."]
-                    [--rows FILE] [--again TEXT] [--markdown]
+                    [--rows FILE] [--keep DIR] [--again TEXT] [--retime TEXT] [--timer "CMD"]
+                    [--markdown]
 
 DIR/index.tsv lists models as for run_models.py; those that hold floats and convolutions or products are
 taken. DIR of --torch: NAME.onnx and NAME.npz with in_0, in_1 .... Samples are the model's own inputs
@@ -14,7 +15,9 @@ and changed copies of them. A row a model:
          saturate there
   time   CPU time of a run on one thread, quantized / float, in turns
 --rows FILE keeps a JSON line a model as it is done; what FILE has is not done again (but for names that
-hold --again), so a run that was stopped goes on. Smallest files first.
+hold --again), so a run that was stopped goes on. Smallest files first. --keep DIR keeps NAME.onnx, what
+was made, and NAME.json, its report; --retime takes times anew of what lies there. --timer stands before
+each command that is timed (chrt -f 10, say, on a machine that does other work).
 Fails when a model is not quantized, not accepted by `nori check` or ONNX Runtime, or reaches less than
 --least dB without the report naming an option that gets there, which is then tried. 77: nothing to do."""
 import argparse
@@ -23,6 +26,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -43,6 +47,9 @@ p.add_argument("--timeout", type=int, default=900)
 p.add_argument("--options", default="", help="further ones of nori quantize")
 p.add_argument("--rows", default="", help="JSON lines of what is done already, and to be")
 p.add_argument("--again", default="", help="do those of --rows whose name holds this again")
+p.add_argument("--keep", default="", help="folder for the models made and their reports")
+p.add_argument("--retime", help="times of those of --keep whose name holds this, anew")
+p.add_argument("--timer", default="", help="a command and its options, before each that is timed")
 p.add_argument("--markdown", action="store_true", help="the table as docs/quantize.md has it")
 args = p.parse_args()
 LIBRARY = ort_library.find()
@@ -88,8 +95,8 @@ def inputs_of(source, place):
     return source, [os.path.join(first, n) for n in files]
 
 
-def nori(*command):
-    code, out, said, seconds = pack.run([args.nori, *command], args.timeout)
+def nori(*command, before=()):
+    code, out, said, seconds = pack.run([*before, args.nori, *command], args.timeout)
     try:
         return code, json.loads(out), said, seconds
     except ValueError:
@@ -108,13 +115,13 @@ def sqnr_of(report):
 
 def times(one, two, files):
     """Milliseconds of a run on one thread, the least of several turns."""
-    best, spent = [float("inf"), float("inf")], 0
-    while spent < TURNS:
-        spent += 1
-        for i, model in enumerate((one, two) if spent % 2 else (two, one)):
-            _, r, _, _ = nori("bench", model, *files, "--json", "--threads", "1", "--runs", "10")
-            best[1 - i if spent % 2 == 0 else i] = min(best[1 - i if spent % 2 == 0 else i],
-                                                       r.get("min_ms", float("inf")))
+    best = [float("inf"), float("inf")]
+    for turn in range(TURNS):
+        for i in (0, 1) if turn % 2 == 0 else (1, 0):
+            _, r, _, _ = nori("bench", (one, two)[i], *files, "--json", "--threads", "1", "--runs",
+                              "3" if min(best) > 100 and turn > 0 else "10",
+                              before=shlex.split(args.timer))
+            best[i] = min(best[i], r.get("min_ms", float("inf")))
     return best
 
 
@@ -142,8 +149,13 @@ def work(name, model, source):
         code, r, said, row["seconds"] = nori("quantize", model, "--output", made, "--data", folder,
                                              "--perturb", str(args.samples), "--json",
                                              *shlex.split(args.options))
+        if args.keep:
+            with open(os.path.join(args.keep, name + ".json"), "w", encoding="utf-8") as f:
+                json.dump(r, f)
         if code != 0 or not r:
             return {**row, "bad": "not quantized: " + (r.get("error", {}).get("message") or said)}
+        if args.keep:
+            shutil.copy(made, os.path.join(args.keep, name + ".onnx"))
         row["nodes"] = sum(n["quantized"] for n in r["nodes"])
         row["all"] = len(r["nodes"])
         row["sqnr"] = r["output_sqnr"]
@@ -171,6 +183,14 @@ def work(name, model, source):
                                                                or said)
         if not args.no_times:
             row["float_ms"], row["int8_ms"] = times(model, made, files)
+    return row
+
+
+def retimed(row, model, source):
+    made = os.path.join(args.keep, row["name"] + ".onnx")
+    if os.path.exists(made):
+        with tempfile.TemporaryDirectory() as place:
+            row["float_ms"], row["int8_ms"] = times(model, made, inputs_of(source, place)[1])
     return row
 
 
@@ -215,6 +235,12 @@ if args.markdown:
 else:
     print("%-26s %9s %7s %7s %6s %9s %9s %6s %6s" % names)
 failed = slow = 0
+if args.retime is not None:
+    for m in wanted:
+        if args.retime in m[0] and m[0] in done and done[m[0]].get("float_ms"):
+            done[m[0]] = retimed(done[m[0]], *m[1:])
+    with open(args.rows, "w", encoding="utf-8") as f:
+        f.writelines(json.dumps(r) + "\n" for r in done.values())
 rows = [done[m[0]] for m in wanted if m[0] in done]
 slow = sum((print_row(r) or 0) > 1.1 for r in rows)
 for r in pack.in_turn([lambda m=m: work(*m) for m in wanted if m[0] not in done], args.jobs, "models"):

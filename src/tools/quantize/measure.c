@@ -2,6 +2,7 @@
  * compared. Memory holds the inner values of one run of the float model. */
 #include <math.h>
 
+#include "passes/passes.h"
 #include "run/run.h"
 #include "tools/quantize/quantize.h"
 
@@ -101,11 +102,32 @@ static nori_status open_session(measure *m, const nori_model *model,
     return nori_session_create(model, &o, session, m->q->err);
 }
 
+/* The model with its constants dequantized once, and not in every run: convolutions read constant
+ * weights then, which is what fast kernels are for. NULL: it cannot be folded, and runs as it is. */
+static nori_status fold_weights(measure *m, const nori_model *after, nori_model **folded)
+{
+    nori__ir *copy = NULL;
+    bool changed = false;
+    nori_error why = {0};
+    *folded = NULL;
+    NORI__TRY(nori__ir_copy(nori__model_ir(after), &copy, m->q->err));
+    nori_status s = nori__upgrade(copy, &why);
+    s = s == NORI_OK ? nori__infer_graph(copy, &why) : s;
+    s = s == NORI_OK ? nori__pass_fold_rest(copy, &changed, &why) : s;
+    s = s == NORI_OK && changed ? nori__model_from_ir(after, copy, folded, &why) : s;
+    nori__ir_free(copy);
+    return s == NORI_ERROR_MEMORY ? nori__no_memory(m->q->err) : NORI_OK;
+}
+
 static nori_status prepare(measure *m, const nori_model *before, const nori_model *after)
 {
     nori__quantizer *q = m->q;
+    nori_model *folded = NULL;
     NORI__TRY(open_session(m, before, keep, &m->before));
-    NORI__TRY(open_session(m, after, look, &m->after));
+    NORI__TRY(fold_weights(m, after, &folded));
+    nori_status s = open_session(m, folded ? folded : after, look, &m->after);
+    nori_model_free(folded);
+    NORI__TRY(s);
     size_t n = nori_session_output_count(m->before) + 1;
     m->out_before = nori__arena_array(&q->arena, n, sizeof(*m->out_before));
     m->out_after = nori__arena_array(&q->arena, n, sizeof(*m->out_after));
