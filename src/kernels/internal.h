@@ -38,6 +38,7 @@ void nori__avx512_u8_tile(size_t lines, size_t blocks, size_t terms, size_t quad
                           void *y, size_t ldy, const nori__u8_finish *f);
 #ifdef __x86_64__
 void nori__amx_product8(nori__kernels *k);
+void nori__amx_quant(nori__kernels *k);
 #endif
 #endif
 

@@ -44,6 +44,7 @@ static void fill(nori__cpu_level level, nori__kernels *k)
 #ifdef __x86_64__
     if (level >= NORI__CPU_AMX) {
         nori__amx_product8(k);
+        nori__amx_quant(k);
     }
 #endif
 #endif

@@ -95,7 +95,8 @@ static nori__cpu_level detect(void)
     if (avx512 && (seven.a > 0) && (cpuid(7, 1).a >> 5 & 1)) {
         add_feature("avx512bf16");
     }
-    bool tiles = vnni && (state >> 17 & 3) == 3 && (seven.d >> 24 & 1) && (seven.d >> 25 & 1);
+    bool vbmi = vnni && (seven.c >> 1 & 1); /* wherever there are tiles, unless it was masked */
+    bool tiles = vbmi && (state >> 17 & 3) == 3 && (seven.d >> 24 & 1) && (seven.d >> 25 & 1);
     if (tiles) {
         add_feature("amx-int8");
     }

@@ -23,6 +23,6 @@ set(avx512
 nori_sources(${avx512})
 nori_isa_flags(avx512 ${avx512})
 if(CMAKE_SIZEOF_VOID_P EQUAL 8)
-    nori_sources(amx_product8.c)
-    nori_isa_flags(amx amx_product8.c)
+    nori_sources(amx_product8.c amx_quant.c)
+    nori_isa_flags(amx amx_product8.c amx_quant.c)
 endif()

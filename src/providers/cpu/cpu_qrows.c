@@ -8,13 +8,23 @@
 
 /* ---- Concat: Y_scale, Y_zero, then tensor, scale, zero point of each part ---- */
 
+/* What becomes of a part's bytes. */
+typedef struct concat_part {
+    bool copies; /* both are quantized alike */
+    uint8_t table[256];
+} concat_part;
+
+typedef struct concat_state { /* NULL: scales are not constants, and read in each run */
+    size_t bytes;
+    concat_part parts[];
+} concat_state;
+
 typedef struct concat_job {
     const uint8_t *x;
     uint8_t *y;
     size_t length, step;   /* bytes of a part's run, from one to the next in y */
     size_t pieces;
-    bool copies;           /* both are quantized alike */
-    uint8_t table[256];
+    const concat_part *part;
 } concat_job;
 
 static void concat_units(void *user, int64_t begin, int64_t end, int thread)
@@ -26,23 +36,73 @@ static void concat_units(void *user, int64_t begin, int64_t end, int thread)
         size_t n = job->length - from < PIECE ? job->length - from : PIECE;
         const uint8_t *x = job->x + run * job->length + from;
         uint8_t *y = job->y + run * job->step + from;
-        if (job->copies) {
+        if (job->part->copies) {
             memcpy(y, x, n);
         } else {
-            nori__kernels_get()->x8_table(n, x, job->table, y);
+            nori__kernels_get()->x8_table(n, x, job->part->table, y);
         }
     }
 }
 
-static void fill(concat_job *job, nori__qscale x, nori__qscale y, bool is_signed)
+static void fill(concat_part *part, nori__qscale x, nori__qscale y, bool is_signed)
 {
-    job->copies = true;
+    part->copies = true;
     for (int i = 0; i < 256; i++) {
         int32_t q = is_signed ? (int8_t)(uint8_t)i : i;
         float v = (float)(q - x.zero) * x.scale;
-        job->table[i] = nori__qscale_byte(v / y.scale, y.zero, is_signed);
-        job->copies = job->copies && job->table[i] == i;
+        part->table[i] = nori__qscale_byte(v / y.scale, y.zero, is_signed);
+        part->copies = part->copies && part->table[i] == i;
     }
+}
+
+/* A scale and its zero point that are constants of the node. */
+static bool constant_scale(const nori__node *n, uint32_t scale, nori__qscale *q, nori_type *type)
+{
+    const nori_tensor *s = nori__value_const(nori__cpu_value(n, scale));
+    const nori_tensor *z = nori__value_const(nori__cpu_value(n, scale + 1));
+    if (!s || s->type != NORI_FLOAT || s->count != 1 || !z || z->count != 1 ||
+        !nori__cpu_is_8bit((nori_type)z->type) || (*type != NORI_UNDEFINED &&
+                                                   *type != (nori_type)z->type)) {
+        return false;
+    }
+    *type = (nori_type)z->type;
+    *q = (nori__qscale){*(const float *)s->data, (int32_t)nori__tensor_get_i64(z, 0)};
+    return true;
+}
+
+/* Tables of all parts, one after another, made once where scales are constants. */
+static nori_status concat_prepare(const nori__node *n, const nori_allocator *a, void **state,
+                                  size_t *state_bytes, nori_error *err)
+{
+    nori__qscale own, q;
+    nori_type type = NORI_UNDEFINED;
+    size_t parts = n->input_count >= 5 && n->input_count % 3 == 2 ? n->input_count / 3 : 0;
+    bool known = parts > 0 && constant_scale(n, 0, &own, &type);
+    for (size_t i = 0; known && i < parts; i++) {
+        known = constant_scale(n, (uint32_t)(3 + 3 * i), &q, &type);
+    }
+    if (!known) {
+        return NORI_OK; /* the run reads them */
+    }
+    size_t bytes = sizeof(concat_state) + parts * sizeof(concat_part);
+    concat_state *made = nori__alloc(a, bytes);
+    if (!made) {
+        return nori__no_memory(err);
+    }
+    made->bytes = bytes;
+    for (size_t i = 0; i < parts; i++) {
+        (void)constant_scale(n, (uint32_t)(3 + 3 * i), &q, &type);
+        fill(&made->parts[i], q, own, type == NORI_INT8);
+    }
+    *state = made;
+    *state_bytes = bytes;
+    return NORI_OK;
+}
+
+static void concat_release(void *state, const nori_allocator *a)
+{
+    concat_state *s = state;
+    nori__release(a, s, s ? s->bytes : 0);
 }
 
 static bool parts_fit(const nori_call *call, int axis)
@@ -67,9 +127,10 @@ static bool parts_fit(const nori_call *call, int axis)
 static nori_status concat_run(const void *state, nori_call *call)
 {
     nori_tensor *y = call->n_out > 0 ? call->out[0] : NULL;
+    const concat_state *made = state;
+    concat_part room;
     nori__qscale own, part = {1, 0};
     int axis;
-    (void)state;
     if (!y || !nori__cpu_is_8bit((nori_type)y->type) || call->n_in < 5 || call->n_in % 3 != 2 ||
         nori__fix_axis(NULL, nori__attr_i(call->node, "axis", 0), y->rank, &axis) != NORI_OK ||
         !nori__qscale_read(call, 0, 1, y->type, &own) || !parts_fit(call, axis)) {
@@ -87,8 +148,11 @@ static nori_status concat_run(const void *state, nori_call *call)
         if (x->count == 0) {
             continue;
         }
-        (void)nori__qscale_read(call, i + 1, i + 2, y->type, &part);
-        fill(&job, part, own, y->type == NORI_INT8);
+        if (!made) {
+            (void)nori__qscale_read(call, i + 1, i + 2, y->type, &part);
+            fill(&room, part, own, y->type == NORI_INT8);
+        }
+        job.part = made ? &made->parts[(i - 2) / 3] : &room;
         job.x = x->data;
         job.length = (size_t)x->count / (size_t)whole.outer;
         job.pieces = (job.length + PIECE - 1) / PIECE;
@@ -99,7 +163,10 @@ static nori_status concat_run(const void *state, nori_call *call)
     return NORI_OK;
 }
 
-const nori__kernel nori__cpu_q8_concat = {.size = sizeof(nori__kernel), .run = concat_run};
+const nori__kernel nori__cpu_q8_concat = {.size = sizeof(nori__kernel),
+                                          .prepare = concat_prepare,
+                                          .run = concat_run,
+                                          .release = concat_release};
 
 /* ---- Softmax: X, X_scale, X_zero, Y_scale, Y_zero ---- */
 

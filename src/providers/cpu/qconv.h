@@ -15,6 +15,7 @@ typedef struct nori__qconv {
     bool deep;        /* depthwise: a channel has its own weights */
     nori__qpack w;    /* else */
     bool narrow;      /* deep: weights of 8 bits, in the form of u8_depthwise4 */
+    size_t repeat;    /* narrow: so many neighbouring pixels' channels make a block; else 1 */
     void *weights;    /* deep: else in the form of u8_depthwise; and their sums */
     int32_t *sums;
     size_t wide;      /* room for arrays of a channel */
@@ -64,19 +65,9 @@ static inline size_t nori__qconv_at(const nori__qconv *s, size_t channel)
  * Gives the bias or NULL. */
 bool nori__qconv_fits(const nori__qconv *s, const nori_call *call);
 const int32_t *nori__qconv_linear(nori__qconv_run *r, const nori_call *call, void *work);
-/* Pixels of a row of a depthwise result. */
-static inline void nori__qconv_deep_pixels(const nori__qconv_run *r, size_t n,
-                                           const int64_t *offset, const uint8_t *x, size_t step,
-                                           void *y)
-{
-    const nori__kernels *kern = nori__kernels_get();
-    const nori__qconv *s = r->s;
-    if (s->narrow) {
-        kern->u8_depthwise4(n, s->taps, offset, x, step, s->weights, y, s->made, &r->finish);
-    } else {
-        kern->u8_depthwise(n, s->taps, offset, x, step, s->weights, y, s->made, &r->finish);
-    }
-}
+/* Pixels of a row of a depthwise result (qconv_deep.c). */
+void nori__qconv_deep_pixels(const nori__qconv_run *r, size_t n, const int64_t *offset,
+                             const uint8_t *x, size_t step, void *y);
 /* Row h of a depthwise result to y, from the picture x, the last of the input or not; zero: deep_bytes of
  * scratch, of which the first zero_bytes are zero points (qconv_deep.c). */
 bool nori__qconv_deep_plan(nori__qconv_run *r, int threads);

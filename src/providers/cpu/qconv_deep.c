@@ -24,6 +24,39 @@ bool nori__qconv_deep_plan(nori__qconv_run *r, int threads)
     return true;
 }
 
+/* Few channels fill a part of a vector: neighbouring pixels fill the rest where the kernel moves by one
+ * pixel, so that their channels follow one another on both sides. Weights lie there as often. */
+static void repeated_pixels(const nori__qconv_run *r, size_t n, const int64_t *offset,
+                            const uint8_t *x, char *y)
+{
+    const nori__qconv *s = r->s;
+    const nori__kernels *kern = nori__kernels_get();
+    size_t element = r->finish.form == NORI__U8_BYTES ? 1 : sizeof(int32_t);
+    size_t wide = s->repeat * s->made, lines = n / s->repeat, rest = n % s->repeat;
+    nori__u8_finish f = r->finish;
+    f.channels = wide;
+    kern->u8_depthwise4(lines, s->taps, offset, x, wide, s->weights, y, wide, &f);
+    if (rest > 0) {
+        f.channels = rest * s->made;
+        kern->u8_depthwise4(1, s->taps, offset, x + lines * wide, wide, s->weights,
+                            y + lines * wide * element, wide, &f);
+    }
+}
+
+void nori__qconv_deep_pixels(const nori__qconv_run *r, size_t n, const int64_t *offset,
+                             const uint8_t *x, size_t step, void *y)
+{
+    const nori__kernels *kern = nori__kernels_get();
+    const nori__qconv *s = r->s;
+    if (s->repeat > 1 && step == s->made) {
+        repeated_pixels(r, n, offset, x, y);
+    } else if (s->narrow) {
+        kern->u8_depthwise4(n, s->taps, offset, x, step, s->weights, y, s->made, &r->finish);
+    } else {
+        kern->u8_depthwise(n, s->taps, offset, x, step, s->weights, y, s->made, &r->finish);
+    }
+}
+
 typedef struct deep_row {
     const nori__qconv_run *r;
     const uint8_t *x, *zero;

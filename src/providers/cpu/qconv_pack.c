@@ -63,6 +63,7 @@ static nori_status make_deep(nori__qconv *s, const nori_tensor *w, const nori_te
     const uint8_t *order = s->narrow ? kern->u8_deep4_order : kern->u8_deep_order;
     size_t groups = (s->taps + few - 1) / few, blocks = (s->made + deep - 1) / deep;
     s->wide = blocks * deep;
+    s->repeat = s->narrow && s->made <= deep / 2 ? deep / s->made : 1;
     s->sums_bytes = s->wide * sizeof(*s->sums);
     if (!nori__mul_size(s->wide, groups * 4, &s->weights_bytes)) { /* two of 16 bits, four of 8 */
         return nori__no_memory(err);
@@ -86,8 +87,8 @@ static nori_status make_deep(nori__qconv *s, const nori_tensor *w, const nori_te
     for (size_t i = 0; i < s->wide; i++) {
         size_t c = i / deep * deep + order[i % deep];
         size_t to = (i / deep * groups * deep + i % deep) * few;
-        for (size_t t = 0; c < s->made && t < s->taps; t++) {
-            int64_t v = deep_weight(s, w, zero, c, t);
+        for (size_t t = 0; c < s->repeat * s->made && t < s->taps; t++) {
+            int64_t v = deep_weight(s, w, zero, c % s->made, t);
             size_t at = to + t / few * deep * few + t % few;
             if (s->narrow) {
                 ((int8_t *)s->weights)[at] = (int8_t)v;

@@ -222,6 +222,13 @@ static void image(nori_call *call, const nori__qconv_run *r, qconv_job *job)
     }
 }
 
+static void repeat_array(float *array, size_t made, size_t real)
+{
+    for (size_t c = made; array && c < real; c++) {
+        array[c] = array[c - made];
+    }
+}
+
 void nori__qconv_go(nori_call *call, nori__qconv_run *r, const int32_t *bias, void *work)
 {
     const nori__qconv *s = r->s;
@@ -233,10 +240,13 @@ void nori__qconv_go(nori_call *call, nori__qconv_run *r, const int32_t *bias, vo
                      .copy = (uint8_t *)turned + r->y_bytes,
                      .zero = turned + r->y_bytes + r->copy_bytes};
     if (s->deep) {
+        size_t real = s->repeat * s->made;
         for (size_t c = 0; c < s->wide; c++) {
-            uint32_t b = bias && c < s->made ? (uint32_t)bias[c] : 0;
+            uint32_t b = bias && c < real ? (uint32_t)bias[c % s->made] : 0;
             start[c] = (int32_t)(b - (uint32_t)r->x_zero * (uint32_t)s->sums[c]);
         }
+        repeat_array(r->finish.scale ? nori__qconv_array(r, work, 1) : NULL, s->made, real);
+        repeat_array(r->finish.shift ? nori__qconv_array(r, work, 2) : NULL, s->made, real);
     } else {
         nori__qlines_start(&s->w, bias, r->x_zero, start);
     }

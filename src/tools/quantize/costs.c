@@ -52,11 +52,15 @@ static const struct {
     {NORI__OP_ONNX_Resize, {{100, 0.25, 0}, {100, 0.10, 0}}},
 };
 static const cost to_ints = {200, 0.45, 0}, to_floats = {150, 0.30, 0};
+/* Of pictures, whose channels lie otherwise on either side: last, in blocks. */
+static const cost pictures_to_ints = {600, 0.80, 0}, pictures_to_floats = {450, 0.80, 0};
 static const double parted = 0.30; /* of an element, where the reader would else be part of the maker */
 static const cost inputs_to_ints = {200, 0.30, 0}; /* of the graph: they are nowhere else yet */
 
-/* Channels are computed in blocks of so many. */
+/* Channels are computed in blocks of so many; those of depthwise convolutions on integers in longer ones,
+ * which neighbouring pixels fill up where the kernel moves by one. */
 #define BLOCK 16
+#define DEEP_BLOCK 64
 
 /* ---- what a node costs ---- */
 
@@ -89,16 +93,21 @@ static pair conv_cost(const nori__node *n, const nori_tensor *w, double made, do
         double spent = of(conv_costs.floats, made, read * depth);
         return (pair){spent, spent + of(to_floats, read, 0) + of(to_ints, made, 0)};
     }
-    if (group > 1 && w->dims[1] == 1) {
-        return both_of(depthwise_costs, made, made * depth);
-    }
-    double filled = own > 0 ? made * ceil(own / BLOCK) * BLOCK / own : made;
-    bool three = w->rank == 4 && w->dims[2] == 3 && w->dims[3] == 3 && group == 1;
     size_t count = 0;
     const int64_t *strides = nori__attr_ints(n, "strides", &count);
+    bool ones = true;
     for (size_t i = 0; i < count; i++) {
-        three = three && strides[i] == 1;
+        ones = ones && strides[i] == 1;
     }
+    if (group > 1 && w->dims[1] == 1) {
+        double pixels = ones && channels > 0 ? floor(DEEP_BLOCK / channels) : 1;
+        double block = channels * (pixels > 1 ? pixels : 1);
+        double full = block > 0 ? made * ceil(block / DEEP_BLOCK) * DEEP_BLOCK / block : made;
+        return (pair){of(depthwise_costs.floats, made, made * depth),
+                      of(depthwise_costs.ints, full, full * depth) * MARGIN};
+    }
+    double filled = own > 0 ? made * ceil(own / BLOCK) * BLOCK / own : made;
+    bool three = w->rank == 4 && w->dims[2] == 3 && w->dims[3] == 3 && group == 1 && ones;
     return both_of(three ? conv3_costs : conv_costs, filled, filled * depth);
 }
 
@@ -233,7 +242,9 @@ static bool would_join(const nori__value *v, const readers *r)
 static double change_cost(const nori__quantizer *q, const nori__value *v, const readers *r, bool ints)
 {
     double count = elements(q, v), more = !ints && would_join(v, r) ? parted * count : 0;
-    return of(!ints ? to_floats : v->producer ? to_ints : inputs_to_ints, count, 0) + more;
+    bool picture = v->type.kind == NORI_KIND_TENSOR && v->type.rank == 4;
+    cost back = picture ? pictures_to_floats : to_floats, forth = picture ? pictures_to_ints : to_ints;
+    return of(!ints ? back : v->producer ? forth : inputs_to_ints, count, 0) + more;
 }
 
 /* What it costs where who makes a value and who reads it differ in form: once, however many read. */

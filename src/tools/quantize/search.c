@@ -9,6 +9,7 @@
 #define MOST_ROUNDS 3    /* of sparing more, when all samples are looked at */
 #define MORE 0.3         /* dB beyond the budget, and beyond what is lacking: all samples decide */
 #define LEAST_GAIN 0.05  /* dB: less is chance */
+#define MOST_FOLD_LOSS 0.5
 #define SAMPLES_A_STEP 4 /* while steps are tried */
 
 static const struct {
@@ -158,11 +159,31 @@ static nori_status prepare(nori__q_tries *t, size_t limit, unsigned *applied)
     return s;
 }
 
+/* Folding cost something: where the budget is not met with it, the other steps may do better alone. */
+static nori_status doubt_fold(nori__q_tries *t, size_t few, const nori__q_score *best, unsigned *kept)
+{
+    nori__quantizer *q = t->q;
+    nori__q_score score;
+    unsigned applied;
+    if (nori__q_good(q, t->stricter, best)) {
+        return NORI_OK;
+    }
+    q->steps = *kept & ~(unsigned)NORI_QUANTIZE_FOLD;
+    NORI__TRY(prepare(t, few, &applied));
+    NORI__TRY(nori__q_attempt(t, "nothing folded", &score, NULL));
+    if (score.sqnr > best->sqnr + MOST_FOLD_LOSS) {
+        *kept = q->steps;
+        nori__q_report_no_step(q, steps[0].name, "it does not pay here");
+    }
+    return NORI_OK;
+}
+
 /* Adds the steps one after another and keeps those that pay. */
 static nori_status choose_steps(nori__q_tries *t)
 {
     nori__quantizer *q = t->q;
     nori__q_score best, score;
+    bool fold_costs = false;
     unsigned applied, kept = 0;
     size_t few = t->probe.count < SAMPLES_A_STEP ? t->probe.count : SAMPLES_A_STEP;
     q->steps = 0;
@@ -186,15 +207,19 @@ static nori_status choose_steps(nori__q_tries *t)
             continue;
         }
         NORI__TRY(nori__q_attempt(t, steps[i].name, &score, NULL));
-        /* Folding also saves nodes: it stays unless it costs. */
-        bool pays = isnan(score.sqnr) || score.sqnr > best.sqnr + LEAST_GAIN ||
-                    (steps[i].step == NORI_QUANTIZE_FOLD && score.sqnr > best.sqnr - 0.5);
+        /* Folding saves nodes, and what it costs other steps often bring back: it goes at last, if so. */
+        bool fold = steps[i].step == NORI_QUANTIZE_FOLD;
+        bool pays = isnan(score.sqnr) || score.sqnr > best.sqnr + LEAST_GAIN || fold;
         nori__q_report_step(q, steps[i].name, pays, best.sqnr, score.sqnr,
                             pays ? "" : "it does not pay here");
+        fold_costs = fold_costs || (fold && score.sqnr < best.sqnr - MOST_FOLD_LOSS);
         if (pays) {
             kept |= steps[i].step;
             best = score;
         }
+    }
+    if (fold_costs) {
+        NORI__TRY(doubt_fold(t, few, &best, &kept));
     }
     t->probe.use = 0;
     q->steps = kept;

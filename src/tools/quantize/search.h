@@ -138,6 +138,8 @@ void nori__q_give_advice(nori__q_tries *t);
 void nori__q_advise(nori__quantizer *q, const char *fmt, ...) NORI__PRINTF(2, 3);
 void nori__q_report_step(nori__quantizer *q, const char *name, bool kept, double before,
                          double after, const char *why);
+/* A step that was reported as kept is not, after all. */
+void nori__q_report_no_step(nori__quantizer *q, const char *name, const char *why);
 void nori__q_report_unit(nori__quantizer *q, const nori__q_unit *unit);
 void nori__q_report_try(nori__q_tries *t, const char *label, const nori__q_score *score,
                         uint64_t bytes);

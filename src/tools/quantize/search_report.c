@@ -34,6 +34,17 @@ void nori__q_report_step(nori__quantizer *q, const char *name, bool kept, double
     }
 }
 
+void nori__q_report_no_step(nori__quantizer *q, const char *name, const char *why)
+{
+    for (size_t i = 0; i < q->report->steps.count; i++) {
+        nori_quantize_step_row *row = q->report->steps.items[i];
+        if (nori__same(row->name, name)) {
+            row->kept = false;
+            row->reason = why;
+        }
+    }
+}
+
 void nori__q_report_unit(nori__quantizer *q, const nori__q_unit *unit)
 {
     nori_quantize_node *e = nori__map_get(&q->report->by_node, unit->path);
