@@ -17,7 +17,7 @@ static const cli_option options[] = {
     {"--rounding", "WORD", "weights alone, of products: mse (default), nearest, hqq, or gptq (with samples)"},
     {"--packed", NULL, "weights alone, in blocks: products as com.microsoft MatMulNBits"},
     {"--form", "WORD", "static: qdq (default: pairs around operators) or qoperator (QLinearConv ...)"},
-    {"--microsoft", NULL, "qoperator: com.microsoft's QLinearAdd, QLinearConcat, QGemm ... too"},
+    {"--microsoft", NULL, "qoperator: com.microsoft's QLinearAdd, QGemm ... too; dynamic: its LSTM"},
     {"--half-io", NULL, "fp16, bf16: inputs and outputs change their type too"},
     {"--per-tensor", NULL, "one scale a weight, not one an output channel"},
     {"--symmetric", NULL, "activations with zero point 0 (unsigned types: the middle)"},
@@ -136,7 +136,7 @@ static bool kind_has_options(const cli_args *args, int kind, const char *word_of
                 {"--block", WEIGHTS, "weights"},
                 {"--packed", WEIGHTS, "weights"},
                 {"--form", STATIC, "static"},
-                {"--microsoft", STATIC, "static"},
+                {"--microsoft", STATIC | DYNAMIC, "static and dynamic"},
                 {"--half-io", HALF, "fp16 and bf16"}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (cli_has(args, rows[i].option) && !(rows[i].kinds & 1 << kind)) {
@@ -196,8 +196,8 @@ static bool read_options(const cli_args *args, nori_quantize_options *o, const c
     o->block = (int)block;
     o->packed = cli_has(args, "--packed");
     o->microsoft = cli_has(args, "--microsoft");
-    if (o->microsoft && o->form != NORI_FORM_QOPERATOR) {
-        cli_usage(args, "--microsoft is for --form qoperator");
+    if (o->microsoft && o->form != NORI_FORM_QOPERATOR && o->kind != NORI_QUANTIZE_DYNAMIC) {
+        cli_usage(args, "--microsoft is for --form qoperator and --kind dynamic");
         return false;
     }
     o->half_io = cli_has(args, "--half-io");

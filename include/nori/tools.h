@@ -467,7 +467,7 @@ typedef struct nori_quantize_options {
     /* Static: NORI_FORM_QOPERATOR puts QLinearConv, QLinearMatMul and moves of integers in the place
      * of the pairs around operators; microsoft 1: com.microsoft's QLinearAdd, QLinearConcat, QGemm ...
      * as well. What has no such form keeps its pairs. Measured is the other form, of the same
-     * numbers. */
+     * numbers. Dynamic: microsoft 1: LSTM becomes DynamicQuantizeLSTM. */
     int form, microsoft;
     int half_io; /* FP16, BF16: 1: inputs and outputs change their type as well; 0: float32 stays */
     double most_ms;      /* budget: milliseconds of a run on this machine; 0: none. Layers that integers

@@ -1,10 +1,11 @@
-/* infer_recurrent.c: shapes of RNN, GRU, LSTM. Y is [length, directions, batch, hidden], with
+/* infer_recurrent.c: shapes of RNN, GRU, LSTM, com.microsoft DynamicQuantizeLSTM. Y is [length, directions, batch, hidden], with
  * layout 1 [batch, length, directions, hidden]; the states lose the length. */
 #include "ops/families.h"
 
 static const nori__dim any = {-1, NULL};
 
-static nori_status recurrent(nori__infer *c, int gates)
+/* turned: W and R hold a column a gate, not a row. */
+static nori_status recurrent(nori__infer *c, int gates, bool turned)
 {
     nori_type elem = nori__in_elem(c, 0);
     int64_t layout = nori__attr_i(c->node, "layout", 0), hidden;
@@ -29,12 +30,12 @@ static nori_status recurrent(nori__infer *c, int gates)
         batch = c->in[0].dims[layout ? 0 : 1];
     }
     if (nori__in_rank(c, 2) == 3) {
-        h = c->in[2].dims[2];
-        nori__dim rows = c->in[2].dims[1];
+        h = c->in[2].dims[turned ? 1 : 2];
+        nori__dim rows = c->in[2].dims[turned ? 2 : 1];
         if (h.value >= 0 && rows.value >= 0 && rows.value != gates * h.value) {
             return nori__fail(c->err, NORI_ERROR_MODEL,
-                              "input 2 (R) has %lld rows, expected %d times %lld",
-                              (long long)rows.value, gates, (long long)h.value);
+                              "input 2 (R) has %lld %s, expected %d times %lld",
+                              (long long)rows.value, turned ? "columns" : "rows", gates, (long long)h.value);
         }
     }
     hidden = nori__attr_i(c->node, "hidden_size", h.value);
@@ -54,15 +55,20 @@ static nori_status recurrent(nori__infer *c, int gates)
 
 nori_status nori__infer_rnn(nori__infer *c)
 {
-    return recurrent(c, 1);
+    return recurrent(c, 1, false);
 }
 
 nori_status nori__infer_gru(nori__infer *c)
 {
-    return recurrent(c, 3);
+    return recurrent(c, 3, false);
 }
 
 nori_status nori__infer_lstm(nori__infer *c)
 {
-    return recurrent(c, 4);
+    return recurrent(c, 4, false);
+}
+
+nori_status nori__infer_ms_dynamic_lstm(nori__infer *c)
+{
+    return recurrent(c, 4, true);
 }

@@ -237,6 +237,7 @@ NORI__OP(MS, BiasGelu, "activation", NORI__OP_INPLACE, nori__infer_same, nori__r
 NORI__OP(MS, CropAndResize, "image", 0, nori__infer_ms_crop, nori__ref_ms_CropAndResize)
 NORI__OP(MS, DecoderMaskedMultiHeadAttention, "attention", 0, nori__infer_ms_decoder_masked, nori__ref_ms_DecoderMaskedMultiHeadAttention)
 NORI__OP(MS, DequantizeLinear, "quant", 0, nori__infer_dequantize, nori__ref_DequantizeLinear)
+NORI__OP(MS, DynamicQuantizeLSTM, "recurrent", 0, nori__infer_ms_dynamic_lstm, nori__ref_ms_DynamicQuantizeLSTM)
 NORI__OP(MS, DynamicQuantizeMatMul, "gemm", 0, nori__infer_ms_dynamic_matmul, nori__ref_ms_DynamicQuantizeMatMul)
 NORI__OP(MS, EmbedLayerNormalization, "attention", 0, nori__infer_ms_embed_layer_norm, nori__ref_ms_EmbedLayerNormalization)
 NORI__OP(MS, FastGelu, "activation", NORI__OP_INPLACE, nori__infer_same, nori__ref_ms_FastGelu)

@@ -340,6 +340,7 @@ static const struct {
     {"", "RNN", count_recurrent},
     {"", "GRU", count_recurrent},
     {"", "LSTM", count_recurrent},
+    {"com.microsoft", "DynamicQuantizeLSTM", count_recurrent},
     {"", "Attention", count_attention},
     {"com.microsoft", "Attention", count_ms_attention},
     {"com.microsoft", "QAttention", count_q_attention},

@@ -132,6 +132,44 @@ def crop_and_resize(d):
     d.tolerance(1e-4, 1e-3)
 
 
+# ---- recurrence with weights of 8 bits
+
+@ms("DynamicQuantizeLSTM", 2)
+def dynamic_lstm(d):
+    """One entry a batch: ONNX Runtime finds one range for the states of several."""
+    length, size, hidden = d.int(1, 4), d.int(1, 6), d.int(1, 6)
+    direction = d.pick("forward", "reverse", "bidirectional")
+    n, kind = 2 if direction == "bidirectional" else 1, d.pick(INT8, UINT8)
+    per_column = d.chance(0.5)
+    d.attr("direction", direction)
+    d.attr("hidden_size", hidden)
+    d.input(FLOAT, [length, 1, size], low=-2, high=2, special=False)
+    for depth in (size, hidden):
+        shape = [n, depth, 4 * hidden]
+        d.input(kind, shape, [d.int(0, 127) - (64 if kind == INT8 else 0) for _ in range(product(shape))], True)
+    if d.chance(0.6):
+        d.input(FLOAT, [n, 8 * hidden], low=-1, high=1, special=False, const=True)
+    else:
+        d.absent()
+    d.absent()
+    for _ in range(2):
+        if d.chance(0.5):
+            d.input(FLOAT, [n, 1, hidden], low=-1, high=1, special=False)
+        else:
+            d.absent()
+    if d.chance(0.3):
+        d.input(FLOAT, [n, 3 * hidden], low=-1, high=1, special=False, const=True)
+    else:
+        d.absent()
+    shape = [n, 4 * hidden] if per_column else [n]
+    zero = 0 if kind == INT8 and per_column else d.int(0, 90)
+    for _ in range(2):
+        d.input(FLOAT, shape, low=0.001, high=0.02, special=False, const=True)
+        d.input(kind, shape, [zero] * product(shape), True)
+    d.outputs = 3
+    d.tolerance(0.02, 0)  # a tie may be rounded from either side, and a step goes on
+
+
 # ---- weights of few bits
 
 @ms("MatMulNBits", 6)

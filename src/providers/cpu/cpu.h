@@ -143,7 +143,8 @@ extern const nori__kernel nori__cpu_conv, nori__cpu_matmul, nori__cpu_unary, nor
     nori__cpu_batch_norm, nori__cpu_softmax, nori__cpu_layer_norm, nori__cpu_skip_norm,
     nori__cpu_instance_norm, nori__cpu_reduce, nori__cpu_pool, nori__cpu_resize, nori__cpu_transpose,
     nori__cpu_qconv, nori__cpu_qmatmul, nori__cpu_quantize, nori__cpu_dequantize,
-    nori__cpu_cast, nori__cpu_dynamic_quantize, nori__cpu_recurrent, nori__cpu_power, nori__cpu_prelu,
+    nori__cpu_cast, nori__cpu_dynamic_quantize, nori__cpu_recurrent, nori__cpu_dynamic_lstm,
+    nori__cpu_power, nori__cpu_prelu,
     nori__cpu_tree;
 
 #endif

@@ -111,6 +111,7 @@ static const struct row {
     {NORI__OP_ONNX_LSTM, floats, &nori__cpu_recurrent},
     {NORI__OP_ONNX_GRU, floats, &nori__cpu_recurrent},
     {NORI__OP_ONNX_RNN, floats, &nori__cpu_recurrent},
+    {NORI__OP_MS_DynamicQuantizeLSTM, first_float, &nori__cpu_dynamic_lstm},
     {NORI__OP_ONNX_MaxPool, eight_bits, &nori__cpu_q8_max_pool},
     {NORI__OP_MS_QGemm, eight_bits, &nori__cpu_qgemm},
     {NORI__OP_MS_QLinearAdd, eight_bits, &nori__cpu_q8_binary},

@@ -1,4 +1,5 @@
-/* cpu_recurrent.c: float LSTM, GRU and RNN with constant weights.
+/* cpu_recurrent.c: float LSTM, GRU and RNN with constant weights, and DynamicQuantizeLSTM, whose weights
+ * are what its bytes stand for and which reads its input and state as bytes would hold them.
  *
  * The input's share of all sums is one product over many steps at once. Then the recurrence goes step
  * by step: a unit of work is two blocks of hidden units with all their gates, whose panels are
@@ -7,10 +8,13 @@
 #include "providers/cpu/recurrent.h"
 #include "providers/reference/ref.h"
 
+#include <math.h>
+
 #define CHUNK_FLOATS (256 * 1024) /* of sums of the input kept at once: in the second cache */
 #define STEP_WORK (128 * 1024)    /* multiply-adds a step from which more threads take part */
 #define FEW 4                     /* rows that f32_few_rows takes */
 #define GATES_MAX 4
+#define PIECE 1024                /* bytes on their way at once */
 
 typedef struct recurrent_run {
     const nori__recurrent *s;
@@ -19,6 +23,7 @@ typedef struct recurrent_run {
     size_t length, batch;
     size_t chunk;            /* steps of input sums at once */
     size_t each;             /* bytes of scratch a direction */
+    size_t input_bytes;      /* and of what x stands for as bytes, behind them */
     const float *x, *h0, *c0;
     const int32_t *lengths;  /* or NULL: all steps */
     float *y, *y_h, *y_c;    /* or NULL */
@@ -33,7 +38,9 @@ typedef struct direction {
     int threads;
     float *sums;      /* [chunk][batch][columns], or [batch][chunk][columns] */
     float *h[2], *c;  /* [batch][hidden]: state before and after the step */
-    float *reset;     /* [batch][hidden]: reset gate times state, where the h part waits */
+    float *reset;     /* [batch][hidden]: reset gate times state, where the h part waits; */
+                      /* or what the state stands for as bytes, where those are read */
+    const float *state; /* what the step reads */
     size_t t0, steps; /* the chunk */
     size_t t;         /* the step */
 } direction;
@@ -152,7 +159,7 @@ static void unit_step(const direction *d, size_t unit, bool reset_only)
     float sums[NORI__MR_MAX * GATES_MAX * NORI__NR_MAX], waited[NORI__MR_MAX * NORI__NR_MAX];
     for (size_t b = 0; b < r->batch; b += mr) {
         size_t rows = r->batch - b < mr ? r->batch - b : mr;
-        multiply(r, rows, columns, d->h[0] + b * k, panels, late ? NULL : bias, sums, ld);
+        multiply(r, rows, columns, d->state + b * k, panels, late ? NULL : bias, sums, ld);
         if (late && !reset_only) {
             multiply(r, rows, blocks * lanes, d->reset + b * k, late, bias, waited, nr);
         }
@@ -185,10 +192,32 @@ static void reset_units(void *user, int64_t begin, int64_t end, int thread)
     }
 }
 
+/* Numbers as DynamicQuantizeLinear and DequantizeLinear leave them. */
+static void read_as_bytes(const nori__kernels *kern, size_t n, const float *x, float *y)
+{
+    uint8_t bytes[PIECE];
+    float low = 0, high = 0;
+    kern->f32_range(n, x, &low, &high);
+    float scale = high > low ? (high - low) / 255 : 1, zero = 0 - low / scale;
+    int32_t z = (int32_t)rintf(zero > 0 ? (zero < 255 ? zero : 255) : 0);
+    for (size_t i = 0; i < n; i += PIECE) {
+        size_t m = n - i < PIECE ? n - i : PIECE;
+        kern->quantize(m, x + i, scale, z, false, bytes);
+        kern->dequantize(m, bytes, false, z, scale, y + i);
+    }
+}
+
 static void run_step(direction *d)
 {
     const recurrent_run *r = d->run;
     const nori__recurrent *s = r->s;
+    d->state = d->h[0];
+    if (s->as_bytes) {
+        for (size_t b = 0; b < r->batch; b++) {
+            read_as_bytes(r->kern, s->hidden, d->h[0] + b * s->hidden, d->reset + b * s->hidden);
+        }
+        d->state = d->reset;
+    }
     int64_t units = (int64_t)units_of(s), grain = units;
     if (d->threads > 1 && r->batch * s->gates * s->hidden * s->hidden >= STEP_WORK) {
         grain = (units + d->threads - 1) / d->threads;
@@ -300,6 +329,11 @@ static bool recurrent_shapes(const nori__recurrent *s, const nori_call *call, re
     }
     r->chunk = CHUNK_FLOATS / row < 1 ? 1 : CHUNK_FLOATS / row;
     r->chunk = r->chunk < r->length ? r->chunk : r->length;
+    if (s->as_bytes && (!nori__mul_size((size_t)x->count, sizeof(float), &r->input_bytes) ||
+                     r->input_bytes >= SIZE_MAX / 4)) {
+        return false;
+    }
+    r->input_bytes = nori__cpu_round(r->input_bytes);
     return nori__mul_size(r->chunk, row, &sums) &&
            nori__add_size(sums, 4 * r->batch * s->hidden, &sums) &&
            nori__mul_size(sums, sizeof(float), &sums) && sums < SIZE_MAX / 4 &&
@@ -310,7 +344,7 @@ static size_t recurrent_workspace(const void *state, const nori_call *call)
 {
     recurrent_run r;
     const nori__recurrent *s = state;
-    return recurrent_shapes(s, call, &r) ? r.each * s->directions : 0;
+    return recurrent_shapes(s, call, &r) ? r.each * s->directions + r.input_bytes : 0;
 }
 
 static nori_status recurrent_kernel(const void *state, nori_call *call)
@@ -334,8 +368,13 @@ static nori_status recurrent_kernel(const void *state, nori_call *call)
         }
     }
     nori__cpu_scratch scratch;
-    NORI__TRY(nori__cpu_take(call, r.each * s->directions, &scratch));
+    NORI__TRY(nori__cpu_take(call, r.each * s->directions + r.input_bytes, &scratch));
     r.scratch = scratch.data;
+    if (s->as_bytes) {
+        float *x = (float *)(void *)(r.scratch + r.each * s->directions);
+        read_as_bytes(r.kern, (size_t)call->in[0]->count, r.x, x);
+        r.x = x;
+    }
     if (r.lengths && r.y) {
         memset(r.y, 0, call->out[0]->bytes);
     }
@@ -351,6 +390,11 @@ static nori_status recurrent_kernel(const void *state, nori_call *call)
     return NORI_OK;
 }
 
+const nori__kernel nori__cpu_dynamic_lstm = {.size = sizeof(nori__kernel),
+                                             .prepare = nori__recurrent_bytes_prepare,
+                                             .workspace = recurrent_workspace,
+                                             .run = recurrent_kernel,
+                                             .release = nori__recurrent_release};
 const nori__kernel nori__cpu_recurrent = {.size = sizeof(nori__kernel),
                                           .prepare = nori__recurrent_prepare,
                                           .workspace = recurrent_workspace,

@@ -14,6 +14,7 @@ typedef struct nori__recurrent {
     nori__unary function; /* RNN's */
     size_t gates, directions, hidden, input;
     bool reversed, batch_first;
+    bool as_bytes;        /* input and state are read as 8 bits, their range found in each run */
     size_t early;         /* gates of R at once: 2 for GRU whose h part waits for its reset gate */
     size_t columns;       /* of all gates, to whole blocks of lanes */
     float *w, *r, *late;  /* panels a direction; late: of the h part */
@@ -27,6 +28,9 @@ typedef struct nori__recurrent {
 /* Which cells are taken: constant weights, the usual activations, no clip, no peepholes. */
 nori_status nori__recurrent_prepare(const nori__node *node, const nori_allocator *a, void **state,
                                     size_t *state_bytes, nori_error *err);
+/* The same for com.microsoft DynamicQuantizeLSTM. */
+nori_status nori__recurrent_bytes_prepare(const nori__node *node, const nori_allocator *a, void **state,
+                                          size_t *state_bytes, nori_error *err);
 void nori__recurrent_release(void *state, const nori_allocator *a);
 
 #endif

@@ -188,6 +188,75 @@ nori_status nori__recurrent_prepare(const nori__node *node, const nori_allocator
     return NORI_OK;
 }
 
+/* ---- weights of 8 bits ---- */
+
+/* [directions, depth, columns] of bytes, a scale and a zero point a column or a direction, as floats with
+ * a row a column; NULL: not of that form. */
+static nori_status plain_weight(const nori__node *node, uint32_t at, uint32_t scale_at,
+                                const nori_allocator *a, nori_tensor **out, nori_error *err)
+{
+    const nori_tensor *w = nori__value_const(nori__cpu_value(node, at));
+    const nori_tensor *scale = nori__value_const(nori__cpu_value(node, scale_at));
+    const nori__value *zero_value = nori__cpu_value(node, scale_at + 1);
+    const nori_tensor *zero = nori__value_const(zero_value);
+    if (!w || !nori__cpu_is_8bit((nori_type)w->type) || w->rank != 3 || w->count == 0 || !scale ||
+        scale->type != NORI_FLOAT || (zero_value && (!zero || zero->type != w->type))) {
+        return NORI_OK;
+    }
+    int64_t depth = w->dims[1], columns = w->dims[2], dims[3] = {w->dims[0], columns, depth};
+    int64_t all = w->dims[0] * columns;
+    if ((scale->count != w->dims[0] && scale->count != all) ||
+        (zero && zero->count != w->dims[0] && zero->count != all)) {
+        return NORI_OK;
+    }
+    NORI__TRY(nori__tensor_new(a, NORI_FLOAT, 3, dims, out, err));
+    float *to = (*out)->data;
+    for (int64_t c = 0; c < all; c++) {
+        float s = ((const float *)scale->data)[scale->count == all ? c : c / columns];
+        int64_t z = zero ? nori__tensor_get_i64(zero, zero->count == all ? c : c / columns) : 0;
+        for (int64_t k = 0; k < depth; k++) {
+            int64_t from = (c / columns * depth + k) * columns + c % columns;
+            *to++ = (float)(nori__tensor_get_i64(w, from) - z) * s;
+        }
+    }
+    return NORI_OK;
+}
+
+nori_status nori__recurrent_bytes_prepare(const nori__node *node, const nori_allocator *a, void **state,
+                                          size_t *state_bytes, nori_error *err)
+{
+    nori_tensor *made[2] = {NULL};
+    nori__value values[2] = {{0}}, *in[8] = {NULL};
+    nori__node lstm = *node;
+    nori_status s = plain_weight(node, 1, 8, a, &made[0], err);
+    s = s == NORI_OK ? plain_weight(node, 2, 10, a, &made[1], err) : s;
+    if (s == NORI_OK && (!made[0] || !made[1])) {
+        s = NORI__NOT_TAKEN;
+    }
+    if (s == NORI_OK) { /* the LSTM that it stands for */
+        for (uint32_t i = 0; i < NORI__COUNT(in) && i < node->input_count; i++) {
+            in[i] = node->inputs[i];
+        }
+        for (int i = 0; i < 2; i++) {
+            values[i].constant = made[i];
+            values[i].type = node->inputs[i + 1]->type;
+            in[i + 1] = &values[i];
+        }
+        lstm.op_type = "LSTM";
+        lstm.domain = "";
+        lstm.op = nori__op_find("", "LSTM");
+        lstm.inputs = in;
+        lstm.input_count = NORI__COUNT(in);
+        s = nori__recurrent_prepare(&lstm, a, state, state_bytes, err);
+    }
+    if (s == NORI_OK) {
+        ((nori__recurrent *)*state)->as_bytes = true;
+    }
+    nori_tensor_free(made[0]);
+    nori_tensor_free(made[1]);
+    return s;
+}
+
 void nori__recurrent_release(void *state, const nori_allocator *a)
 {
     nori__recurrent *s = state;

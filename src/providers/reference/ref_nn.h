@@ -69,6 +69,13 @@ void nori__nn_range(nori_type type, double *low, double *high);
 nori_status nori__nn_activate(const nori_call *call, const float *p, size_t n, float *y,
                               int64_t count);
 
+/* ---- recurrence (ref_recurrent.c, ref_ms_lstm.c) ---- */
+
+/* LSTM whose recurrence reads the state of an entry of the batch as 8 bits, as nori__nn_as_bytes has it. */
+nori_status nori__ref_lstm_bytes(nori_call *call);
+/* Numbers (of float32) as DynamicQuantizeLinear and DequantizeLinear leave them. */
+void nori__nn_as_bytes(int64_t n, double *v);
+
 /* ---- convolution (ref_conv.c) ---- */
 
 /* One convolution over ready memory. Weight [M, C / group, kernel]; bias may be NULL. */

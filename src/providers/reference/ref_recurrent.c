@@ -122,8 +122,9 @@ typedef struct cell {
     act acts[6];
     double clip; /* 0: none */
     bool reset_after, input_forget;
+    bool bytes; /* the recurrence reads the state as 8 bits, their range found in each step */
     /* Vectors of the direction at work. */
-    double *x, *sums, *recurrent, *h, *c, *bias, *peephole;
+    double *x, *sums, *recurrent, *h, *c, *bias, *peephole, *read;
 } cell;
 
 static void project(const nori_tensor *t, int64_t from, int64_t rows, int64_t columns,
@@ -207,7 +208,15 @@ static void step(cell *k, const nori_call *call, int dir)
     int64_t rows = k->gates * k->hidden, r_from = dir * rows * k->hidden;
     project(call->in[1], dir * rows * k->input, rows, k->input, k->x, k->sums);
     int64_t now = k->kind == CELL_GRU && !k->reset_after ? 2 * k->hidden : rows;
-    project(call->in[2], r_from, now, k->hidden, k->h, k->recurrent);
+    const double *state = k->h;
+    if (k->bytes) {
+        for (int64_t j = 0; j < k->hidden; j++) {
+            k->read[j] = (double)(float)k->h[j];
+        }
+        nori__nn_as_bytes(k->hidden, k->read);
+        state = k->read;
+    }
+    project(call->in[2], r_from, now, k->hidden, state, k->recurrent);
     if (k->kind == CELL_LSTM) {
         step_lstm(k, dir);
     } else if (k->kind == CELL_GRU) {
@@ -310,9 +319,9 @@ static nori_status check(const nori_call *call, cell *k)
     return NORI_OK;
 }
 
-static nori_status recurrent(nori_call *call, cell_kind kind)
+static nori_status recurrent(nori_call *call, cell_kind kind, bool bytes_read)
 {
-    cell k = {.kind = kind, .gates = kind == CELL_LSTM ? 4 : kind == CELL_GRU ? 3 : 1};
+    cell k = {.kind = kind, .bytes = bytes_read, .gates = kind == CELL_LSTM ? 4 : kind == CELL_GRU ? 3 : 1};
     const char *direction = nori__attr_s(call->node, "direction", "forward");
     k.directions = nori__same(direction, "bidirectional") ? 2 : 1;
     k.layout = nori__attr_i(call->node, "layout", 0) != 0;
@@ -324,7 +333,7 @@ static nori_status recurrent(nori_call *call, cell_kind kind)
                                k.directions, k.acts));
     size_t bytes;
     int64_t n = k.hidden;
-    double *room = nori__nn_scratch(call, k.input + 21 * n, sizeof *room, &bytes);
+    double *room = nori__nn_scratch(call, k.input + 22 * n, sizeof *room, &bytes);
     if (!room) {
         return nori__no_memory(call->err);
     }
@@ -335,6 +344,7 @@ static nori_status recurrent(nori_call *call, cell_kind kind)
     k.c = k.h + n;
     k.bias = k.c + n;
     k.peephole = k.bias + 8 * n;
+    k.read = k.peephole + 3 * n;
     if (nori__nn_wants(call, 0) && call->out[0]->bytes > 0) {
         memset(call->out[0]->data, 0, call->out[0]->bytes);
     }
@@ -353,17 +363,17 @@ static nori_status recurrent(nori_call *call, cell_kind kind)
 
 static nori_status rnn(nori_call *call)
 {
-    return recurrent(call, CELL_RNN);
+    return recurrent(call, CELL_RNN, false);
 }
 
 static nori_status gru(nori_call *call)
 {
-    return recurrent(call, CELL_GRU);
+    return recurrent(call, CELL_GRU, false);
 }
 
 static nori_status lstm(nori_call *call)
 {
-    return recurrent(call, CELL_LSTM);
+    return recurrent(call, CELL_LSTM, false);
 }
 
 nori_status nori__ref_RNN(nori_call *call)
@@ -379,4 +389,9 @@ nori_status nori__ref_GRU(nori_call *call)
 nori_status nori__ref_LSTM(nori_call *call)
 {
     return nori__nn_half(call, lstm);
+}
+
+nori_status nori__ref_lstm_bytes(nori_call *call)
+{
+    return recurrent(call, CELL_LSTM, true);
 }

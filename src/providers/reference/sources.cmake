@@ -28,6 +28,7 @@ nori_sources(
     ref_ms_attention.c
     ref_ms_embed.c
     ref_ms_group_query.c
+    ref_ms_lstm.c
     ref_ms_mask.c
     ref_ms_multihead.c
     ref_ms_nbits.c

@@ -58,10 +58,10 @@ static nori_status check_options(const nori__quantizer *q)
                           "look at no ranges");
     }
     if ((o->form != NORI_FORM_QDQ && (o->kind != NORI_QUANTIZE_STATIC || is_wide(a))) ||
-        (o->microsoft && o->form != NORI_FORM_QOPERATOR)) {
+        (o->microsoft && o->form != NORI_FORM_QOPERATOR && o->kind != NORI_QUANTIZE_DYNAMIC)) {
         return nori__fail(q->err, NORI_ERROR_ARGUMENT,
                           "the form of operators on integers is for static quantization to 8 bits, and "
-                          "com.microsoft for that form");
+                          "com.microsoft for that form and for dynamic quantization");
     }
     if (o->half_io && !is_half(o->kind)) {
         return nori__fail(q->err, NORI_ERROR_ARGUMENT, "inputs and outputs change to half types only");
