@@ -60,7 +60,8 @@ static void quantize(const float *v, int n, bytes *out)
     }
 }
 
-static double sum(const bytes *b, int at, int n, const int *w, const int *zero, const float *scale, int column)
+static double sum(const bytes *b, int at, int n, const int *w, const int *zero, const float *scale,
+                  int column)
 {
     int64_t total = 0;
     for (int k = 0; k < n; k++) {
@@ -206,8 +207,8 @@ static void check(const lstm *l, const char *providers, int threads)
     nori_tensor *x = NULL, *out[2] = {NULL};
     nori_error err = {0};
     build(&m, l);
-    assert_int_equal(nori_tensor_create(NULL, NORI_FLOAT, 3, (const int64_t[]){LENGTH, BATCH, INPUT}, &x, &err),
-                     NORI_OK);
+    const int64_t dims[3] = {LENGTH, BATCH, INPUT};
+    assert_int_equal(nori_tensor_create(NULL, NORI_FLOAT, 3, dims, &x, &err), NORI_OK);
     memcpy(nori_tensor_data(x), l->x, sizeof(l->x));
     model_run(&m, providers, 2, threads, x, out, 2);
     assert_int_equal(nori_tensor_elements(out[0]), NORI__COUNT(l->y));

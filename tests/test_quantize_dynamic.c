@@ -154,13 +154,14 @@ static void recurrent(void **state)
                 assert_int_equal(count_ops(made, "DequantizeLinear"), bytes ? 0 : 2);
                 assert_true(output_sqnr(report) > 30);
                 if (bytes) { /* a column a gate, a scale for each of each direction */
-                    const nori_tensor *q = constant_of(made, "w_quantized"), *step = constant_of(made, "w_scale");
+                    const nori_tensor *q = constant_of(made, "w_quantized");
+                    const nori_tensor *step = constant_of(made, "w_scale");
                     assert_true(q->rank == 3 && q->dims[1] == 5 && q->dims[2] == (int64_t)rows);
                     assert_true(step->rank == 2 && step->dims[0] == 2 && step->dims[1] == (int64_t)rows);
                     for (int64_t i = 0; i < q->count; i++) {
-                        int64_t d = i / (5 * (int64_t)rows), c = i % (int64_t)rows, k5 = i / (int64_t)rows % 5;
-                        double by = nori__tensor_get_f64(step, d * (int64_t)rows + c);
-                        double was = (double)w[(d * (int64_t)rows + c) * 5 + k5];
+                        int64_t column = i / (5 * (int64_t)rows) * (int64_t)rows + i % (int64_t)rows;
+                        double by = nori__tensor_get_f64(step, column);
+                        double was = (double)w[column * 5 + i / (int64_t)rows % 5];
                         assert_true(fabs(by * (double)nori__tensor_get_i64(q, i) - was) <= 0.500001 * by);
                     }
                 }

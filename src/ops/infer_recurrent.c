@@ -1,5 +1,6 @@
-/* infer_recurrent.c: shapes of RNN, GRU, LSTM, com.microsoft DynamicQuantizeLSTM. Y is [length, directions, batch, hidden], with
- * layout 1 [batch, length, directions, hidden]; the states lose the length. */
+/* infer_recurrent.c: shapes of RNN, GRU, LSTM, com.microsoft DynamicQuantizeLSTM. Y is [length,
+ * directions, batch, hidden], with layout 1 [batch, length, directions, hidden]; the states lose the
+ * length. */
 #include "ops/families.h"
 
 static const nori__dim any = {-1, NULL};

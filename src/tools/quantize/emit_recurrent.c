@@ -56,7 +56,8 @@ static nori_status turned(nori__quantizer *q, const nori_tensor *t, int64_t dire
 }
 
 /* One entry a direction where there is one for all; else [directions, rows]. */
-static nori_status a_direction(nori__quantizer *q, const nori_tensor *t, int64_t directions, nori_tensor **out)
+static nori_status a_direction(nori__quantizer *q, const nori_tensor *t, int64_t directions,
+                               nori_tensor **out)
 {
     int64_t dims[2] = {directions, t->count / directions};
     bool one = t->count == 1;
