@@ -1,7 +1,7 @@
 /* map.c: text to pointer. Entries lie in the order they came; a table of their numbers, open
  * addressing with linear probing and at most 2/3 full, leads to them. Names of a graph are looked for
  * in about the order they came in, too: of a large one only the table, 8 bytes a slot, is met at random. */
-#include "base/base.h"
+#include "base/bulk.h"
 
 #include <time.h>
 
@@ -113,6 +113,34 @@ void *nori__map_get_n(const nori__map *map, const char *key, size_t size)
     }
     const nori__map_slot *s = probe(map, key, size, (uint32_t)hash_bytes(map->seed, key, size));
     return s->entry ? map->entries[s->entry - 1].value : NULL;
+}
+
+static bool is_entry(const nori__map *map, size_t at, const char *key, size_t size)
+{
+    const nori__map_entry *e = &map->entries[at];
+    return at < map->count && e->size == size && memcmp(e->key, key, size) == 0;
+}
+
+void *nori__map_get_near(const nori__map *map, const char *key, size_t size, size_t *near)
+{
+    if (map->count == 0) {
+        return NULL;
+    }
+    if (size > 0 && is_entry(map, map->count - 1, key, size)) {
+        return map->entries[map->count - 1].value;
+    }
+    if (size > 0 && is_entry(map, *near, key, size)) {
+        return map->entries[(*near)++].value;
+    }
+    if (size > 0 && *near > 0 && is_entry(map, *near - 1, key, size)) {
+        return map->entries[*near - 1].value;
+    }
+    const nori__map_slot *s = probe(map, key, size, (uint32_t)hash_bytes(map->seed, key, size));
+    if (s->entry == 0) {
+        return NULL;
+    }
+    *near = s->entry; /* the one behind it */
+    return map->entries[s->entry - 1].value;
 }
 
 void *nori__map_get(const nori__map *map, const char *key)

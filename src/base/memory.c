@@ -1,5 +1,5 @@
 /* memory.c: the allocator hook and the arena. */
-#include "base/base.h"
+#include "base/bulk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,8 +129,8 @@ static nori__arena_block *add_block(nori__arena *arena, size_t size)
     return block;
 }
 
-/* align: a power of two, at most 64. */
-static void *take(nori__arena *arena, size_t size, size_t align)
+/* align: a power of two, at most 64. raw: not to be set to zero. */
+static inline void *take(nori__arena *arena, size_t size, size_t align, bool raw)
 {
     nori__arena_block *block = arena->head;
     size_t at = block ? (block->used + align - 1) & ~(align - 1) : 0;
@@ -142,7 +142,9 @@ static void *take(nori__arena *arena, size_t size, size_t align)
         at = (block->used + align - 1) & ~(align - 1);
     }
     block->used = at + size;
-    if (block->used > block->clean) {
+    if (block->used > block->clean && raw) {
+        block->clean = block->used;
+    } else if (block->used > block->clean) {
         size_t left = block->size - block->used;
         size_t to = block->used + (left < CLEAN_AHEAD ? left : CLEAN_AHEAD);
         memset((char *)block + block->clean, 0, to - block->clean);
@@ -153,12 +155,12 @@ static void *take(nori__arena *arena, size_t size, size_t align)
 
 void *nori__arena_alloc(nori__arena *arena, size_t size)
 {
-    return take(arena, size, 16);
+    return take(arena, size, 16, false);
 }
 
 void *nori__arena_line(nori__arena *arena, size_t size)
 {
-    return take(arena, size, ALIGN);
+    return take(arena, size, ALIGN, false);
 }
 
 void *nori__arena_array(nori__arena *arena, size_t count, size_t size)
@@ -167,12 +169,21 @@ void *nori__arena_array(nori__arena *arena, size_t count, size_t size)
     return nori__mul_size(count, size, &bytes) ? nori__arena_alloc(arena, bytes) : NULL;
 }
 
+void *nori__arena_raw(nori__arena *arena, size_t count, size_t size)
+{
+    size_t bytes;
+    return nori__mul_size(count, size, &bytes) ? take(arena, bytes, 16, true) : NULL;
+}
+
 char *nori__arena_copy(nori__arena *arena, const char *bytes, size_t size)
 {
     size_t with_nul;
-    char *copy = nori__add_size(size, 1, &with_nul) ? take(arena, with_nul, 1) : NULL;
+    char *copy = nori__add_size(size, 1, &with_nul) ? take(arena, with_nul, 1, true) : NULL;
     if (copy && size > 0) {
         memcpy(copy, bytes, size);
+    }
+    if (copy) {
+        copy[size] = 0;
     }
     return copy;
 }
@@ -188,7 +199,7 @@ char *nori__arena_printf(nori__arena *arena, const char *fmt, ...)
     va_start(args, fmt);
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, fmt, args);
-    char *text = n >= 0 ? take(arena, (size_t)n + 1, 1) : NULL;
+    char *text = n >= 0 ? take(arena, (size_t)n + 1, 1, true) : NULL;
     if (text) {
         vsnprintf(text, (size_t)n + 1, fmt, again);
     }

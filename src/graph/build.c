@@ -6,6 +6,7 @@
  * here and in the enclosing graphs. So the order of nodes in the file does not matter, and order.c
  * repairs it at the end. The messages were checked by onnx/ for form, not
  * for meaning: every name, count and type is untrusted here. */
+#include "base/bulk.h"
 #include "graph/internal.h"
 
 /* Imports are looked through one by one, for every node. */
@@ -262,12 +263,13 @@ static nori_status common_text(nori__builder *b, nori__str s, const char *what, 
 }
 
 /* Inputs that this graph has declared so far; nothing is done unless all are. */
-static bool wire_early(const nori__graph *g, nori__node *node, const nori__pb_node *pb)
+static bool wire_early(nori__builder *b, const nori__graph *g, nori__node *node,
+                       const nori__pb_node *pb)
 {
     size_t count = pb->inputs.count;
     for (size_t i = 0; i < count; i++) {
         nori__str name = pb->inputs.items[i];
-        node->inputs[i] = name.n > 0 ? nori__map_get_n(&g->names, name.p, name.n) : NULL;
+        node->inputs[i] = name.n > 0 ? nori__map_get_near(&g->names, name.p, name.n, &b->near) : NULL;
         if (name.n > 0 && !node->inputs[i]) {
             return false;
         }
@@ -313,7 +315,7 @@ static nori_status begin_node(nori__builder *b, nori__graph *g, const nori__pb_n
         return fail_in_node(b, node, nori__fail(b->err, NORI_ERROR_MODEL,
                                                 "the node names no operator (op_type is empty)"));
     }
-    if ((!wire_early(g, node, pb) || pb->attrs.count > 0) &&
+    if ((!wire_early(b, g, node, pb) || pb->attrs.count > 0) &&
         !nori__vec_push(&b->waiting, node)) {
         return nori__no_memory(b->err);
     }

@@ -65,6 +65,7 @@ typedef struct nori__builder {
     nori_error *err;
     bool function;     /* attributes may refer to those of a function */
     bool unsorted;     /* some node stands before what makes one of its inputs */
+    size_t near;       /* of names: see nori__map_get_near */
     nori__vec waiting; /* nodes of the graph at hand that are not complete */
     const char *common[64]; /* text that came before, by a hash of it */
 } nori__builder;

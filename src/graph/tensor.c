@@ -6,7 +6,6 @@
 /* Of the data of a tensor that are not memory of their own: two pieces for a bias of eight channels
  * cost more than anything else that loading does with it. */
 #define INSIDE_MOST ((size_t)128)
-#define HEADER ((sizeof(nori_tensor) + 15) & ~(size_t)15)
 
 /* nori_tensor.owned */
 enum {
@@ -84,15 +83,22 @@ void nori__tensor_init(nori_tensor *t, nori_type type, int rank, const int64_t *
     nori__tensor_reshape(t, type, rank, dims);
 }
 
+/* Of a header whose rank never changes: models have many, of few dimensions. */
+static size_t short_header(int rank)
+{
+    return (offsetof(nori_tensor, dims) + (size_t)rank * sizeof(int64_t) + 15) & ~(size_t)15;
+}
+
 /* What was taken for t and the data inside. */
 static size_t header_bytes(const nori_tensor *t)
 {
-    return t->owned == INSIDE ? HEADER + t->bytes : sizeof(*t);
+    bool is_short = t->owned == BORROWED || t->owned == INSIDE || t->owned == LOOSE;
+    return (is_short ? short_header(t->rank) : sizeof(*t)) + (t->owned == INSIDE ? t->bytes : 0);
 }
 
-/* inside: may the data of a small one lie behind it. */
+/* owned: how its data will be; INSIDE becomes OWNED where they are too many. */
 static nori_status new_header(const nori_allocator *a, nori_type type, int rank,
-                              const int64_t *dims, bool inside, nori_tensor **tensor,
+                              const int64_t *dims, int owned, nori_tensor **tensor,
                               nori_error *err)
 {
     *tensor = NULL;
@@ -117,13 +123,18 @@ static nori_status new_header(const nori_allocator *a, nori_type type, int rank,
     if (!nori__dims_count(rank, dims, &count) || !nori__type_bytes(type, count, &bytes)) {
         return nori__fail(err, NORI_ERROR_LIMIT, "the shape needs more memory than exists");
     }
-    inside = inside && bytes > 0 && bytes <= INSIDE_MOST && type != NORI_STRING;
-    nori_tensor *t = a->alloc(a->user, inside ? HEADER + bytes : sizeof(*t), 16);
+    if (owned == INSIDE && (bytes == 0 || bytes > INSIDE_MOST || type == NORI_STRING)) {
+        owned = OWNED;
+    }
+    owned = owned == OWNED && type == NORI_STRING ? STRINGS : owned;
+    bool full = owned == OWNED || owned == STRINGS; /* may be reshaped */
+    size_t head = full ? sizeof(nori_tensor) : short_header(rank);
+    nori_tensor *t = a->alloc(a->user, owned == INSIDE ? head + bytes : head, 16);
     if (!t) {
         return nori__no_memory(err);
     }
-    nori__tensor_init(t, type, rank, dims, inside ? (char *)t + HEADER : NULL);
-    t->owned = inside ? INSIDE : BORROWED;
+    nori__tensor_init(t, type, rank, dims, owned == INSIDE ? (char *)t + head : NULL);
+    t->owned = (uint8_t)owned;
     t->depth = 0;
     t->allocator = a;
     *tensor = t;
@@ -134,11 +145,8 @@ static nori_status new_tensor(const nori_allocator *a, nori_type type, int rank,
                               const int64_t *dims, bool inside, nori_tensor **tensor,
                               nori_error *err)
 {
-    NORI__TRY(new_header(a, type, rank, dims, inside, tensor, err));
+    NORI__TRY(new_header(a, type, rank, dims, inside ? INSIDE : OWNED, tensor, err));
     nori_tensor *t = *tensor;
-    if (t->owned != INSIDE) {
-        t->owned = type == NORI_STRING ? STRINGS : OWNED;
-    }
     if (t->bytes > 0 && !t->data) {
         t->data = type == NORI_STRING ? nori__alloc_zero(a, t->bytes) : nori__alloc(a, t->bytes);
         if (!t->data) {
@@ -179,7 +187,7 @@ nori_status nori__tensor_view(const nori_allocator *a, nori_type type, int rank,
                               const int64_t *dims, const void *data, nori_tensor **tensor,
                               nori_error *err)
 {
-    NORI__TRY(new_header(a, type, rank, dims, false, tensor, err));
+    NORI__TRY(new_header(a, type, rank, dims, BORROWED, tensor, err));
     (*tensor)->data = (*tensor)->bytes > 0 ? (void *)(uintptr_t)data : NULL; /* only read */
     return NORI_OK;
 }
@@ -188,8 +196,7 @@ nori_status nori__tensor_loose(const nori_allocator *a, nori_type type, int rank
                                const int64_t *dims, const void *bytes, nori_tensor **tensor,
                                nori_error *err)
 {
-    NORI__TRY(new_header(a, type, rank, dims, false, tensor, err));
-    (*tensor)->owned = LOOSE;
+    NORI__TRY(new_header(a, type, rank, dims, LOOSE, tensor, err));
     (*tensor)->user = (void *)(uintptr_t)bytes; /* only read */
     atomic_init(&(*tensor)->loose, NORI__LOOSE);
     return NORI_OK;
@@ -239,18 +246,18 @@ nori_status nori_tensor_wrap(nori_env *env, nori_type type, int rank, const int6
         return nori__fail(err, NORI_ERROR_ARGUMENT,
                           "string tensors cannot be wrapped; use nori_tensor_strings");
     }
-    NORI__TRY(new_header(nori__env_allocator(env), type, rank, dims, false, tensor, err));
+    NORI__TRY(new_header(nori__env_allocator(env), type, rank, dims, BORROWED, tensor, err));
     nori_tensor *t = *tensor;
     if (t->bytes != size || (!data && size > 0)) {
         nori__fail(err, NORI_ERROR_ARGUMENT, "%zu bytes were given%s, type and shape need %zu",
                    size, data ? "" : " at NULL", t->bytes);
-        nori__release(t->allocator, t, sizeof(*t));
+        nori__release(t->allocator, t, header_bytes(t));
         *tensor = NULL;
         return NORI_ERROR_ARGUMENT;
     }
     unsigned bits = nori_type_bits(type), align = bits > 64 ? 8 : bits / 8;
     if (align > 1 && (uintptr_t)data % align != 0) {
-        nori__release(t->allocator, t, sizeof(*t));
+        nori__release(t->allocator, t, header_bytes(t));
         *tensor = NULL;
         return nori__fail(err, NORI_ERROR_ARGUMENT,
                           "the data are not aligned to the %u bytes of a %s", align,

@@ -62,12 +62,53 @@ static const char *wire_name(pb_wire_type_t wire)
     return (size_t)wire < NORI__COUNT(names) ? names[wire] : "a wire type that does not exist";
 }
 
+/* Tags and lengths are one byte or two nearly always: those are taken off the buffer here, anything else
+ * is left to nanopb. */
+static bool short_varint(pb_istream_t *stream, uint32_t *v)
+{
+    const uint8_t *p = nori__pb_at(stream);
+    size_t n = stream->bytes_left;
+    if (n > 0 && !(p[0] & 0x80)) {
+        *v = p[0];
+        nori__pb_skip(stream, 1);
+        return true;
+    }
+    if (n > 1 && !(p[1] & 0x80)) {
+        *v = (p[0] & 0x7fu) | (uint32_t)p[1] << 7;
+        nori__pb_skip(stream, 2);
+        return true;
+    }
+    return false;
+}
+
+static bool take_varint(pb_istream_t *stream, uint64_t *v)
+{
+    uint32_t few;
+    if (short_varint(stream, &few)) {
+        *v = few;
+        return true;
+    }
+    return pb_decode_varint(stream, v);
+}
+
+/* As pb_decode_tag: false with end set where the message ends. */
+static bool take_tag(pb_istream_t *stream, pb_wire_type_t *wire, uint32_t *number, bool *end)
+{
+    uint32_t tag;
+    if (stream->bytes_left == 0 || !short_varint(stream, &tag)) {
+        return pb_decode_tag(stream, wire, number, end);
+    }
+    *wire = (pb_wire_type_t)(tag & 7);
+    *number = tag >> 3;
+    return true;
+}
+
 /* Length and place of a length-delimited payload; the stream moves past it. */
 static nori_status take_bytes(nori__pb_reader *r, const nori__pb_frame *f, pb_istream_t *stream,
                               nori__pb_item *it)
 {
     uint64_t size;
-    if (!pb_decode_varint(stream, &size)) {
+    if (!take_varint(stream, &size)) {
         return nori__pb_damaged(r, f, it, "expected a length, found no whole varint (%s)",
                                 PB_GET_ERROR(stream));
     }
@@ -79,7 +120,7 @@ static nori_status take_bytes(nori__pb_reader *r, const nori__pb_frame *f, pb_is
             end == r->end ? "file" : "message it is in", (unsigned long long)(end - r->data));
     }
     it->bytes = (nori__str){(const char *)nori__pb_at(stream), (size_t)size};
-    pb_read(stream, NULL, (size_t)size); /* cannot fail: the bytes are there */
+    nori__pb_skip(stream, (size_t)size);
     return NORI_OK;
 }
 
@@ -92,7 +133,7 @@ static nori_status take_payload(nori__pb_reader *r, const nori__pb_frame *f, pb_
     case PB_WT_STRING:
         return take_bytes(r, f, stream, it);
     case PB_WT_VARINT:
-        ok = pb_decode_varint(stream, &it->v);
+        ok = take_varint(stream, &it->v);
         break;
     case PB_WT_32BIT:
         ok = pb_decode_fixed32(stream, &four);
@@ -115,7 +156,7 @@ nori_status nori__pb_next(nori__pb_reader *r, const nori__pb_frame *f, pb_istrea
     *it = (nori__pb_item){.start = nori__pb_at(stream)};
     uint32_t number = 0;
     *end = false;
-    if (!pb_decode_tag(stream, &it->wire, &number, end)) {
+    if (!take_tag(stream, &it->wire, &number, end)) {
         return *end ? NORI_OK
                     : nori__pb_damaged(r, f, it,
                                        "expected a field tag, found no whole varint (%s)",

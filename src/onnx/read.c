@@ -4,6 +4,7 @@
  * lists are one allocation, once to fill them. The stack is explicit: nesting in the file costs no
  * C stack. A singular message given twice is refused, not merged: no exporter writes that, and two
  * readers that differ in it would see two models in one file. */
+#include "base/bulk.h"
 #include "base/byte_order.h"
 #include "onnx/reader.h"
 
@@ -13,8 +14,8 @@
 #define STRUCTS_PER_BYTE 32u
 #define STRUCTS_ALWAYS ((size_t)8 << 20)
 
-/* Zeroed memory for count structs or list items, as far as the file's size allows. */
-static nori_status make(nori__pb_reader *r, size_t count, size_t size, void **memory)
+/* Memory for list items, which are all filled, as far as the file's size allows. */
+static nori_status make_raw(nori__pb_reader *r, size_t count, size_t size, void **memory)
 {
     size_t bytes;
     if (!nori__mul_size(count, size, &bytes) || bytes > r->budget) {
@@ -27,8 +28,16 @@ static nori_status make(nori__pb_reader *r, size_t count, size_t size, void **me
         return s;
     }
     r->budget -= bytes;
-    *memory = nori__arena_alloc(r->arena, bytes);
+    *memory = nori__arena_raw(r->arena, 1, bytes);
     return *memory ? NORI_OK : nori__no_memory(r->err);
+}
+
+/* A struct, set to zero. */
+static nori_status make(nori__pb_reader *r, size_t size, void **memory)
+{
+    NORI__TRY(make_raw(r, 1, size, memory));
+    memset(*memory, 0, size);
+    return NORI_OK;
 }
 
 /* How many numbers a packed payload holds. */
@@ -77,6 +86,7 @@ static nori_status count_items(nori__pb_reader *r, nori__pb_frame *f)
 {
     pb_istream_t s = f->stream;
     nori__pb_item it;
+    uint32_t met = 0; /* lists, by row of the table */
     for (bool end = false;;) {
         NORI__TRY(nori__pb_next(r, f, &s, &it, &end));
         if (end) {
@@ -84,16 +94,17 @@ static nori_status count_items(nori__pb_reader *r, nori__pb_frame *f)
         }
         if (it.field && nori__pb_is_list(it.field)) {
             NORI__TRY(count_item(r, f, &it));
+            met |= UINT32_C(1) << (it.field - f->message->fields);
         }
     }
-    for (uint16_t i = 0; i < f->message->count; i++) {
+    for (uint32_t i = 0; met >> i; i++) {
         const nori__pb_field *field = &f->message->fields[i];
         nori__pb_any_list *list = (void *)(f->object + field->offset);
-        if (!nori__pb_is_list(field) || list->count == 0) {
+        if (!(met >> i & 1) || list->count == 0) {
             continue; /* empty, or shared with a field that was here before */
         }
         if (!list->items) {
-            NORI__TRY(make(r, list->count, nori__pb_item_size(field), &list->items));
+            NORI__TRY(make_raw(r, list->count, nori__pb_item_size(field), &list->items));
         }
         list->count = 0;
     }
@@ -168,7 +179,7 @@ static nori_status keep_unknown(nori__pb_reader *r, nori__pb_frame *f, const nor
         return NORI_OK;
     }
     void *memory = NULL;
-    NORI__TRY(make(r, 1, sizeof(struct nori__pb_unknown), &memory));
+    NORI__TRY(make(r, sizeof(struct nori__pb_unknown), &memory));
     struct nori__pb_unknown *u = memory;
     u->bytes = (nori__str){(const char *)it->start, size};
     u->number = it->number;
@@ -185,7 +196,7 @@ static nori_status enter_oneof(nori__pb_reader *r, nori__pb_frame *f, const nori
 {
     nori__pb_type *type = (void *)f->object;
     void *memory = NULL;
-    NORI__TRY(make(r, 1, sizeof(nori__pb_head), &memory));
+    NORI__TRY(make(r, sizeof(nori__pb_head), &memory));
     nori__pb_head *head = memory;
     if (type->kind != NORI_KIND_UNKNOWN) {
         return nori__pb_damaged(r, f, it, "expected one kind of type, found a second one");
@@ -206,10 +217,11 @@ static nori_status enter(nori__pb_reader *r, nori__pb_frame *f, const nori__pb_i
     }
     if (it->field->kind == F_MESSAGES) {
         char *object = (char *)list->items + list->count++ * message->size;
+        memset(object, 0, message->size); /* here and not all at once: now it is needed */
         return push(r, message, object, (void *)object, it->bytes);
     }
     void *object = NULL;
-    NORI__TRY(make(r, 1, message->size, &object));
+    NORI__TRY(make(r, message->size, &object));
     if (it->field->kind == F_POINTERS) {
         ((void **)list->items)[list->count++] = object;
     } else if (*(void **)(void *)member) {

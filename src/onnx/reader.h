@@ -43,6 +43,13 @@ static inline const uint8_t *nori__pb_at(const pb_istream_t *stream)
     return stream->state;
 }
 
+/* Past bytes that are there. */
+static inline void nori__pb_skip(pb_istream_t *stream, size_t bytes)
+{
+    stream->state = (void *)(uintptr_t)(nori__pb_at(stream) + bytes);
+    stream->bytes_left -= bytes;
+}
+
 /* Takes the next field of f from stream, checked against the tables; end: there is none. */
 nori_status nori__pb_next(nori__pb_reader *r, const nori__pb_frame *f, pb_istream_t *stream,
                           nori__pb_item *it, bool *end);

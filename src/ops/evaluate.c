@@ -1,6 +1,9 @@
 /* evaluate.c: running one node on constants, for folding. */
 #include "ops/resolve.h"
 
+/* Inputs and outputs of a node that need no memory of their own: passes evaluate many small nodes. */
+#define FEW 8
+
 /* What a node reads, with data for as long as it runs: what folding makes lives on, its inputs need no
  * copy beside the file then. */
 static nori_status take_input(const nori_allocator *a, const nori__value *v, const nori_tensor **in,
@@ -29,15 +32,23 @@ nori_status nori__node_evaluate(const nori__node *node, const nori_allocator *a,
     nori__arena arena;
     nori__arena_init(&arena, a);
     size_t n_in = node->input_count, n_out = node->output_count;
-    nori__shape *shapes = nori__arena_array(&arena, n_in + n_out + 1, sizeof(*shapes));
-    const nori_tensor **in = nori__arena_array(&arena, n_in + 1, sizeof(*in));
-    nori_tensor **own = nori__arena_array(&arena, n_in + 1, sizeof(*own));
+    nori__shape few[FEW], *shapes = few;
+    const nori_tensor *few_in[FEW] = {NULL}, **in = few_in;
+    nori_tensor *few_own[FEW] = {NULL}, **own = few_own;
+    if (n_in + n_out > FEW) {
+        shapes = nori__arena_array(&arena, n_in + n_out, sizeof(*shapes));
+        in = nori__arena_array(&arena, n_in + 1, sizeof(*in));
+        own = nori__arena_array(&arena, n_in + 1, sizeof(*own));
+    }
     nori_status s = shapes && in && own ? NORI_OK : nori__no_memory(err);
     for (size_t i = 0; i < n_out; i++) {
         out[i] = NULL;
     }
     for (size_t i = 0; s == NORI_OK && i < n_in + n_out; i++) {
+        memset(&shapes[i], 0, offsetof(nori__shape, dims));
         shapes[i].rank = -1;
+        shapes[i].of = NULL;
+        shapes[i].tensor = NULL;
         shapes[i].data_count = -1;
         if (i >= n_in || !node->inputs[i]) {
             continue;

@@ -133,7 +133,13 @@ static nori_status broadcast_all(nori__infer *c, nori_type elem)
         return NORI_OK;
     }
     nori__shape *out = &c->out[0];
-    *out = c->in[0];
+    const nori__shape *first = &c->in[0];
+    out->kind = first->kind;
+    out->rank = first->rank;
+    out->of = first->of;
+    for (int d = 0; d < first->rank; d++) {
+        out->dims[d] = first->dims[d];
+    }
     out->tensor = NULL;
     out->data_count = -1;
     /* With this attribute (opset 1 to 6) B fits into A, at an axis that upgrade.c deals with. */

@@ -1,4 +1,5 @@
 /* plan.c: from a compiled graph to steps and slots: the part that does not depend on shapes. */
+#include "base/bulk.h"
 #include "ops/custom.h"
 #include "plan/packed.h"
 #include "plan/part.h"
@@ -9,7 +10,8 @@ typedef struct planner {
     const nori__graph *graph;
     nori__plan *plan;
     uint32_t *slot_of;  /* value id -> slot + 1; 0: none */
-    nori__vec slots;    /* nori__slot *, while growing */
+    nori__slot *slots;  /* while growing */
+    size_t n_slots, room;
     nori__vec captures; /* const nori__value * */
     nori_error *err;
 } planner;
@@ -25,19 +27,39 @@ static const nori_kernel reference_kernel = {
     .run = reference_run,
 };
 
+static nori__slot *new_slot(planner *p)
+{
+    if (p->n_slots == p->room) {
+        const nori_allocator *a = p->options->allocator;
+        size_t room = p->room ? p->room * 2 : 64, bytes;
+        nori__slot *grown = room < UINT32_MAX && nori__mul_size(room, sizeof(*grown), &bytes)
+                                ? nori__alloc(a, bytes)
+                                : NULL;
+        if (!grown) {
+            return NULL;
+        }
+        if (p->n_slots > 0) {
+            memcpy(grown, p->slots, p->n_slots * sizeof(*grown));
+        }
+        nori__release(a, p->slots, p->room * sizeof(*grown));
+        p->slots = grown;
+        p->room = room;
+    }
+    return &p->slots[p->n_slots++];
+}
+
 /* The slot of a value, made on first sight. */
 static uint32_t slot_for(planner *p, const nori__value *v, bool *ok)
 {
     if (p->slot_of[v->id]) {
         return p->slot_of[v->id] - 1;
     }
-    nori__slot *slot = nori__arena_alloc(p->arena, sizeof(*slot));
-    if (!slot || !nori__vec_push(&p->slots, slot)) {
+    nori__slot *slot = new_slot(p);
+    if (!slot) {
         *ok = false;
         return NORI__NO_SLOT;
     }
-    slot->value = v;
-    slot->last_step = NORI__NO_SLOT;
+    *slot = (nori__slot){.value = v, .last_step = NORI__NO_SLOT};
     if (nori__value_as_is(v)) {
         slot->kind = NORI__SLOT_CONST;
     } else if (v->graph != p->graph) {
@@ -50,14 +72,14 @@ static uint32_t slot_for(planner *p, const nori__value *v, bool *ok)
     } else {
         slot->kind = NORI__SLOT_LOCAL;
     }
-    p->slot_of[v->id] = (uint32_t)p->slots.count;
-    return (uint32_t)p->slots.count - 1;
+    p->slot_of[v->id] = (uint32_t)p->n_slots;
+    return (uint32_t)p->n_slots - 1;
 }
 
 static nori_status slot_list(planner *p, nori__value *const *values, uint32_t count,
                              const uint32_t **out)
 {
-    uint32_t *list = nori__arena_array(p->arena, count ? count : 1, sizeof(*list));
+    uint32_t *list = nori__arena_raw(p->arena, count ? count : 1, sizeof(*list));
     bool ok = list != NULL;
     for (uint32_t i = 0; ok && i < count; i++) {
         list[i] = values[i] ? slot_for(p, values[i], &ok) : NORI__NO_SLOT;
@@ -199,17 +221,21 @@ static nori_status find_deaths(planner *p)
     for (uint32_t i = 0; i < plan->n_out; i++) {
         plan->slots[plan->out[i]].is_output = true;
     }
+    size_t all = 0;
     for (uint32_t i = 0; i < plan->n_slots; i++) {
         if (dies(&plan->slots[i])) {
             plan->steps[plan->slots[i].last_step].n_dead++;
+            all++;
         }
+    }
+    uint32_t *dead = nori__arena_raw(p->arena, all + 1, sizeof(*dead));
+    if (!dead) {
+        return nori__no_memory(p->err);
     }
     for (uint32_t s = 0; s < plan->n_steps; s++) {
         nori__step *step = &plan->steps[s];
-        step->dead = nori__arena_array(p->arena, step->n_dead ? step->n_dead : 1, sizeof(uint32_t));
-        if (!step->dead) {
-            return nori__no_memory(p->err);
-        }
+        step->dead = dead;
+        dead += step->n_dead;
         step->n_dead = 0;
     }
     for (uint32_t i = 0; i < plan->n_slots; i++) {
@@ -224,17 +250,17 @@ static nori_status find_deaths(planner *p)
 static nori_status finish_slots(planner *p)
 {
     nori__plan *plan = p->plan;
-    plan->n_slots = (uint32_t)p->slots.count;
+    plan->n_slots = (uint32_t)p->n_slots;
     plan->n_capture = (uint32_t)p->captures.count;
-    plan->slots = nori__arena_array(p->arena, p->slots.count + 1, sizeof(*plan->slots));
+    plan->slots = nori__arena_raw(p->arena, p->n_slots + 1, sizeof(*plan->slots));
     uint32_t *capture = nori__arena_array(p->arena, p->captures.count + 1, sizeof(*capture));
     plan->capture = capture;
     plan->capture_outer = nori__arena_array(p->arena, p->captures.count + 1, sizeof(uint32_t));
     if (!plan->slots || !capture || !plan->capture_outer) {
         return nori__no_memory(p->err);
     }
-    for (uint32_t i = 0; i < plan->n_slots; i++) {
-        plan->slots[i] = *(nori__slot *)p->slots.items[i];
+    if (p->n_slots > 0) {
+        memcpy(plan->slots, p->slots, p->n_slots * sizeof(*p->slots));
     }
     for (size_t i = 0; i < p->captures.count; i++) {
         capture[i] = p->slot_of[((const nori__value *)p->captures.items[i])->id] - 1;
@@ -295,13 +321,13 @@ static nori_status build(planner *p, uint32_t *next_id)
     plan->n_in = g->input_count;
     plan->n_out = g->output_count;
     NORI__TRY(slot_list(p, g->inputs, g->input_count, &plan->in));
-    plan->steps = nori__arena_array(p->arena, (size_t)g->node_count + 1, sizeof(*plan->steps));
+    plan->steps = nori__arena_raw(p->arena, (size_t)g->node_count + 1, sizeof(*plan->steps));
     if (!plan->steps) {
         return nori__no_memory(p->err);
     }
     for (nori__node *node = g->first; node; node = node->next) {
         nori__step *step = &plan->steps[plan->n_steps++];
-        step->node = node;
+        *step = (nori__step){.node = node}; /* here and not all at once: now it is needed */
         step->id = (*next_id)++;
         step->n_in = node->input_count;
         step->n_out = node->output_count;
@@ -330,10 +356,9 @@ nori_status nori__plan_build(nori__arena *arena, const nori__graph *graph,
     if (!p.plan || !p.slot_of) {
         s = nori__no_memory(err);
     } else {
-        nori__vec_init(&p.slots, options->allocator);
         nori__vec_init(&p.captures, options->allocator);
         s = build(&p, next_id);
-        nori__vec_free(&p.slots);
+        nori__release(options->allocator, p.slots, p.room * sizeof(*p.slots));
         nori__vec_free(&p.captures);
     }
     nori__release(options->allocator, p.slot_of, bytes);

@@ -260,7 +260,7 @@ nori_status nori__ref_PRelu(nori_call *call)
     const nori_tensor *x = call->in[0], *slope = call->in[1];
     if (call->node->version > 0 && call->node->version < 7 && slope->rank == 1 && x->rank > 1 &&
         slope->type == x->type && slope->dims[0] == x->dims[1] && prelu_lines[x->type]) {
-        nori_tensor by_channel = *slope; /* a view, not shared */
+        nori_tensor by_channel; /* a view, not shared */
         int64_t dims[NORI_MAX_RANK];
         for (int i = 0; i + 1 < x->rank; i++) {
             dims[i] = i == 0 ? slope->dims[0] : 1;
