@@ -3,6 +3,7 @@
 VERB(inspect)
 VERB(check)
 VERB(caps)
+VERB(needs)
 VERB(doctor)
 VERB(run)
 VERB(bench)

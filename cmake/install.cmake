@@ -1,6 +1,8 @@
 # What `cmake --install` puts where: command, libraries, headers, man page, shell completion, and what
 # lets CMake and pkg-config find the libraries.
-install(TARGETS nori RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(NORI_TOOLS)
+    install(TARGETS nori RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(DIRECTORY include/nori DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES README.md ARCHITECTURE.md CHANGELOG.md SECURITY.md LICENSE
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -9,7 +11,9 @@ install(DIRECTORY examples/embed examples/trace DESTINATION ${CMAKE_INSTALL_DOCD
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # ---- man page and completion: the command itself says what they hold ----
-if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
+if(NOT NORI_TOOLS)
+    message(STATUS "no tools: no command, no man page and no shell completion")
+elseif(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR)
     message(STATUS "cross-compiling without an emulator: no man page and no shell completion")
 else()
     find_package(Python3 COMPONENTS Interpreter QUIET)

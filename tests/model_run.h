@@ -4,6 +4,7 @@
 #define NORI_TESTS_MODEL_RUN_H
 
 #include "make_model.h"
+#include "needs_check.h"
 #include "nori/tools.h"
 
 /* A made model over its bytes, which are borrowed, with a session. */
@@ -12,6 +13,20 @@ typedef struct model_open {
     nori_model *model;
     nori_session *session;
 } model_open;
+
+/* What the session made of the model is what a reduced build for it would hold. */
+static inline void model_needs(const model_open *o)
+{
+    nori_needs *needs = NULL;
+    const nori_model *model = o->model;
+    assert_int_equal(nori_needs_find(&model, 1, &needs, NULL), NORI_OK);
+    const char *lack = needs_lack(needs, o->session);
+    if (lack) {
+        print_error("a session made %s, which makes.h and cpu_makes.h do not say of the model\n", lack);
+    }
+    assert_null(lack);
+    nori_needs_free(needs);
+}
 
 static inline model_open model_session(make *m, const char *providers, int level, int threads)
 {
@@ -31,6 +46,7 @@ static inline model_open model_session(make *m, const char *providers, int level
         print_error("%s: %s\n", err.where, err.message);
     }
     assert_int_equal(status, NORI_OK);
+    model_needs(&o);
     return o;
 }
 

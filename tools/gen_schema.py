@@ -172,10 +172,12 @@ class Pool:
                 self.entries.extend(item)
 
 
-def make():
-    rows = read()
+def make(kept=None):
+    """The text of schema.inc; kept: (domain, name) of those that are in it, else all."""
+    rows = [r for r in read() if kept is None or r[0][:2] in kept]
     args = Pool([r[4] for r in rows] + [r[5] for r in rows])
     attrs = Pool([r[6] for r in rows])
+    attrs.entries = attrs.entries or ['{"", NORI__ATTR_INT, 0, NULL}'] # C has no empty arrays
     out = ["/* Made by tools/gen_schema.py from tools/facts/operators.tsv; do not edit. */", "",
            "static const nori__schema_arg args[] = {"]
     out += ["    %s," % e for e in args.entries]

@@ -3,6 +3,7 @@ nori_cli_sources(
     cmd_check.c
     cmd_doctor.c
     cmd_inspect.c
+    cmd_needs.c
     inspect_dot.c
     inspect_node.c
     inspect_providers.c

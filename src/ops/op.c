@@ -1,13 +1,15 @@
 /* op.c: the list of operators as a table, and its lookup. */
 #include "ops/op.h"
 
+#include "base/built.h"
 #include "ops/families.h"
 
 #define nori__ref_none NULL
 
 static const nori__op ops[] = {
 #define NORI__OP(domain, name, family, flags, infer, reference) \
-    {NORI__OP_##domain##_##name, NORI__##domain, #name, family, flags, infer, reference},
+    NORI__IF_BUILT(domain##_##name, {NORI__OP_##domain##_##name, NORI__##domain, #name, family, flags, \
+                                     infer, reference},)
 #include "ops/op_list.h"
 #undef NORI__OP
 };

@@ -2,7 +2,11 @@
  * in byte order, so one binary search finds the newest version an opset allows. */
 #include "ops/schema.h"
 
+#ifdef NORI_REDUCED
+#include "nori_schema.inc" /* the rows of the operators that are built */
+#else
 #include "ops/schema.inc"
+#endif
 
 static const char *plain_domain(const char *domain)
 {

@@ -5,9 +5,16 @@
  * the function's own opset imports. */
 #include "ops/support.h"
 
+#include "base/built.h"
 #include "ops/custom.h"
 
 #include <inttypes.h>
+
+#ifdef NORI_REDUCED
+#define LACKING "not in this reduced build"
+#else
+#define LACKING "no such operator"
+#endif
 
 typedef struct scan {
     const nori__ir *ir;
@@ -42,6 +49,17 @@ static int64_t opset_of(const nori__ir *ir, const char *domain)
     return opset == 0 && nori__same(domain, "com.microsoft") ? 1 : opset;
 }
 
+#ifdef NORI_REDUCED
+/* What to do where a reduced build lacks an operator. */
+static const char *near_hint(scan *s, const char *op_type)
+{
+    const char *hint = nori__arena_printf(
+        s->arena, "this build holds the operators of %s, made for %.300s: add %s there and build again, "
+        "or use a full build", NORI_BUILT_FROM, NORI_BUILT_FOR, op_type);
+    s->failed |= !hint;
+    return hint;
+}
+#else
 /* The hint for a name no opset of the domain has, or NULL. */
 static const char *near_hint(scan *s, const char *op_type)
 {
@@ -55,6 +73,7 @@ static const char *near_hint(scan *s, const char *op_type)
     s->failed |= !hint;
     return hint;
 }
+#endif
 
 /* First version of an operator, or 0. */
 static int first_since(const char *domain, const char *op_type)
@@ -265,8 +284,8 @@ const char *nori__gap_text(nori__arena *arena, const nori__gap *g)
     }
     switch (g->kind) {
     case NORI__GAP_OPERATOR:
-        return nori__arena_printf(arena, "%s, %s, opset %" PRId64 ": no such operator", g->op_type,
-                                  domain, g->opset);
+        return nori__arena_printf(arena, "%s, %s, opset %" PRId64 ": %s", g->op_type, domain, g->opset,
+                                  LACKING);
     case NORI__GAP_OPSET:
         return nori__arena_printf(arena, "%s, %s, opset %" PRId64 ": exists only from opset %d",
                                   g->op_type, domain, g->opset, g->since);

@@ -5,6 +5,7 @@
  * rewritten one by one while inference comes along. */
 #include "ops/upgrade.h"
 
+#include "base/built.h"
 #include "ops/schema.h"
 
 typedef struct rewrite {
@@ -13,16 +14,18 @@ typedef struct rewrite {
     nori__rewrite_fn run;
 } rewrite;
 
-#define ROW(name, before, what) [NORI__OP_ONNX_##name] = {before, false, nori__upgrade_##what}
+#define KEEP(op, before, keep, what) \
+    [NORI__OP_##op] = {before, keep, NORI__WHERE_BUILT(op, nori__upgrade_##what)}
+#define ROW(name, before, what) KEEP(ONNX_##name, before, false, what)
 static const rewrite rewrites[NORI__OP_COUNT] = {
     ROW(Add, 7, broadcast),
     ROW(And, 7, broadcast),
-    [NORI__OP_ONNX_BatchNormalization] = {14, true, nori__upgrade_batchnorm},
+    KEEP(ONNX_BatchNormalization, 14, true, batchnorm),
     ROW(Cast, 6, cast),
     ROW(Clip, 11, clip),
     ROW(DFT, 20, dft),
     ROW(Div, 7, broadcast),
-    [NORI__OP_ONNX_Dropout] = {12, true, nori__upgrade_dropout}, /* the type of mask */
+    KEEP(ONNX_Dropout, 12, true, dropout), /* the type of mask */
     ROW(Equal, 7, broadcast),
     ROW(GlobalLpPool, 2, lp),
     ROW(Greater, 7, broadcast),
@@ -56,9 +59,10 @@ static const rewrite rewrites[NORI__OP_COUNT] = {
     ROW(Unsqueeze, 13, axes),
     ROW(Upsample, 11, upsample),
     ROW(Xor, 7, broadcast),
-    [NORI__OP_TRAINING_Gradient] = {INT32_MAX, true, nori__upgrade_gradient}, /* of every version */
+    KEEP(TRAINING_Gradient, INT32_MAX, true, gradient), /* of every version */
 };
 #undef ROW
+#undef KEEP
 
 /* ---- helpers of the rewrites ---- */
 

@@ -1,4 +1,5 @@
 /* cpu.c: what the CPU can do, and how many of them we may use. */
+#include "base/built.h"
 #include "platform/platform.h"
 
 #include <pthread.h>
@@ -139,9 +140,21 @@ static bool tiles_granted(void)
 #endif
 }
 
+/* The highest level this build has kernels for; it has those below, too. */
+static nori__cpu_level built_level(void)
+{
+    return NORI__BUILT(level_amx)      ? NORI__CPU_AMX
+           : NORI__BUILT(level_avx512) ? NORI__CPU_AVX512
+           : NORI__BUILT(level_avx2)   ? NORI__CPU_AVX2
+                                       : NORI__CPU_BASE;
+}
+
 static void detect_once(void)
 {
     cpu.level = detect();
+    if (cpu.level > built_level()) {
+        cpu.level = built_level();
+    }
     const char *mask = getenv("NORI_CPU");
     for (int l = 0; mask && l < NORI__CPU_LEVELS; l++) {
         if (nori__same(mask, nori__cpu_level_name((nori__cpu_level)l)) &&

@@ -1,6 +1,8 @@
 /* providers.c: the list of built-in providers. */
 #include "providers/providers.h"
 
+#include "base/built.h"
+
 #include "providers/cpu/cpu_kernels.h"
 
 /* The reference kernel runs what nobody else takes, so its provider need not offer any. */
@@ -11,18 +13,18 @@ const nori_provider nori__reference_provider = {
 };
 
 static const nori__builtin builtins[] = {
-    {&nori__cpu_provider, nori__cpu_rewrites},
+    NORI__IF_BUILT(provider_cpu, {&nori__cpu_provider, nori__cpu_rewrites},)
     {&nori__reference_provider, NULL},
-    {&nori__ort_provider, NULL},
+    NORI__IF_BUILT(provider_ort, {&nori__ort_provider, NULL},)
 #ifdef NORI_WITH_XNNPACK
-    {&nori__xnnpack_provider, NULL},
+    NORI__IF_BUILT(provider_xnnpack, {&nori__xnnpack_provider, NULL},)
 #endif
-    {&nori__nnapi_provider, NULL},
+    NORI__IF_BUILT(provider_nnapi, {&nori__nnapi_provider, NULL},)
 #ifdef NORI_WITH_OPENCL
-    {&nori__opencl_provider, NULL},
+    NORI__IF_BUILT(provider_opencl, {&nori__opencl_provider, NULL},)
 #endif
 #ifdef NORI_WITH_CUDA
-    {&nori__cuda_provider, NULL},
+    NORI__IF_BUILT(provider_cuda, {&nori__cuda_provider, NULL},)
 #endif
 };
 

@@ -1,5 +1,6 @@
 /* blocked_ops.c: the operators over channel blocks: names, shapes, kernels. They are no part of the
  * list of operators: no file names them, and no other provider is asked for them. */
+#include "base/built.h"
 #include "ops/families.h"
 #include "providers/cpu/blocked.h"
 
@@ -180,27 +181,26 @@ static nori_status infer_resize(nori__infer *c)
     return NORI_OK;
 }
 
-#define ROW(id, name, flags, infer)                                                                \
-    {(nori__op_id)(id), NORI__DOMAINS, name, "blocked", flags, infer, NULL}
+#define ROW(id, name, flags, infer, kernel)                                                        \
+    {{(nori__op_id)(id), NORI__DOMAINS, #name, "blocked", flags,                                   \
+      NORI__WHERE_BUILT(nori_##name, infer), NULL},                                                \
+     NORI__WHERE_BUILT(nori_##name, &nori__blocked_##kernel)}
 static const struct row {
     nori__op op;
     const nori__kernel *kernel;
 } rows[] = {
-    {ROW(NORI__BLOCKED_FROM, "Block", 0, infer_from), &nori__blocked_from},
-    {ROW(NORI__BLOCKED_TO, "Unblock", 0, infer_to), &nori__blocked_to},
-    {ROW(NORI__BLOCKED_CONV, "BlockedConv", 0, infer_conv), &nori__blocked_conv},
-    {ROW(NORI__BLOCKED_TURNED, "BlockedConvTranspose", 0, infer_turned), &nori__blocked_turned},
-    {ROW(NORI__BLOCKED_EXPAND, "BlockedExpand", 0, infer_expand), &nori__blocked_expand},
-    {ROW(NORI__BLOCKED_STEM, "BlockedStem", 0, infer_stem), &nori__blocked_stem},
-    {ROW(NORI__BLOCKED_POOL, "BlockedPool", 0, infer_pool), &nori__blocked_pool},
-    {ROW(NORI__BLOCKED_MEAN, "BlockedMean", 0, infer_mean), &nori__blocked_mean},
-    {ROW(NORI__BLOCKED_SCALE, "BlockedScale", NORI__OP_INPLACE, nori__infer_same),
-     &nori__blocked_scale},
-    {ROW(NORI__BLOCKED_NORM, "BlockedNorm", NORI__OP_INPLACE, nori__infer_same),
-     &nori__blocked_norm},
-    {ROW(NORI__BLOCKED_LEAKY, "BlockedPRelu", NORI__OP_INPLACE, nori__infer_same),
-     &nori__blocked_leaky},
-    {ROW(NORI__BLOCKED_RESIZE, "BlockedResize", 0, infer_resize), &nori__blocked_resize},
+    ROW(NORI__BLOCKED_FROM, Block, 0, infer_from, from),
+    ROW(NORI__BLOCKED_TO, Unblock, 0, infer_to, to),
+    ROW(NORI__BLOCKED_CONV, BlockedConv, 0, infer_conv, conv),
+    ROW(NORI__BLOCKED_TURNED, BlockedConvTranspose, 0, infer_turned, turned),
+    ROW(NORI__BLOCKED_EXPAND, BlockedExpand, 0, infer_expand, expand),
+    ROW(NORI__BLOCKED_STEM, BlockedStem, 0, infer_stem, stem),
+    ROW(NORI__BLOCKED_POOL, BlockedPool, 0, infer_pool, pool),
+    ROW(NORI__BLOCKED_MEAN, BlockedMean, 0, infer_mean, mean),
+    ROW(NORI__BLOCKED_SCALE, BlockedScale, NORI__OP_INPLACE, nori__infer_same, scale),
+    ROW(NORI__BLOCKED_NORM, BlockedNorm, NORI__OP_INPLACE, nori__infer_same, norm),
+    ROW(NORI__BLOCKED_LEAKY, BlockedPRelu, NORI__OP_INPLACE, nori__infer_same, leaky),
+    ROW(NORI__BLOCKED_RESIZE, BlockedResize, 0, infer_resize, resize),
 };
 #undef ROW
 

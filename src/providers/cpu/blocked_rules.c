@@ -1,5 +1,6 @@
 /* blocked_rules.c: which operators besides convolutions go over channel blocks, and as what: pools,
  * functions of elements, what has numbers of its own a channel, resizing, joining channels. */
+#include "base/built.h"
 #include "ops/resize.h"
 #include "providers/cpu/blocked_rules.h"
 
@@ -233,41 +234,44 @@ static nori__node *block_concat(nori__twins *b, nori__node *n)
     return made;
 }
 
+#define ROW(name, how) NORI__IF_BUILT(ONNX_##name, {NORI__OP_ONNX_##name, how},)
 static const struct {
     nori__op_id op;
     nori__node *(*block)(nori__twins *b, nori__node *n);
 } rows[] = {
-    {NORI__OP_ONNX_MaxPool, block_pool},
-    {NORI__OP_ONNX_AveragePool, block_pool},
-    {NORI__OP_ONNX_GlobalAveragePool, block_mean},
-    {NORI__OP_ONNX_ReduceMean, block_mean},
-    {NORI__OP_ONNX_BatchNormalization, block_norm},
-    {NORI__OP_ONNX_PRelu, block_leaky},
-    {NORI__OP_ONNX_Resize, block_resize},
-    {NORI__OP_ONNX_Relu, block_unary},
-    {NORI__OP_ONNX_LeakyRelu, block_unary},
-    {NORI__OP_ONNX_Clip, block_unary},
-    {NORI__OP_ONNX_HardSigmoid, block_unary},
-    {NORI__OP_ONNX_HardSwish, block_unary},
-    {NORI__OP_ONNX_Sigmoid, block_unary},
-    {NORI__OP_ONNX_Tanh, block_unary},
-    {NORI__OP_ONNX_Erf, block_unary},
-    {NORI__OP_ONNX_Gelu, block_unary},
-    {NORI__OP_ONNX_Swish, block_unary},
-    {NORI__OP_ONNX_Neg, block_unary},
-    {NORI__OP_ONNX_Abs, block_unary},
-    {NORI__OP_ONNX_Add, block_binary},
-    {NORI__OP_ONNX_Sub, block_binary},
-    {NORI__OP_ONNX_Mul, block_binary},
-    {NORI__OP_ONNX_Div, block_binary},
-    {NORI__OP_ONNX_Max, block_binary},
-    {NORI__OP_ONNX_Min, block_binary},
-    {NORI__OP_ONNX_Concat, block_concat},
+    ROW(MaxPool, block_pool)
+    ROW(AveragePool, block_pool)
+    ROW(GlobalAveragePool, block_mean)
+    ROW(ReduceMean, block_mean)
+    ROW(BatchNormalization, block_norm)
+    ROW(PRelu, block_leaky)
+    ROW(Resize, block_resize)
+    ROW(Relu, block_unary)
+    ROW(LeakyRelu, block_unary)
+    ROW(Clip, block_unary)
+    ROW(HardSigmoid, block_unary)
+    ROW(HardSwish, block_unary)
+    ROW(Sigmoid, block_unary)
+    ROW(Tanh, block_unary)
+    ROW(Erf, block_unary)
+    ROW(Gelu, block_unary)
+    ROW(Swish, block_unary)
+    ROW(Neg, block_unary)
+    ROW(Abs, block_unary)
+    ROW(Add, block_binary)
+    ROW(Sub, block_binary)
+    ROW(Mul, block_binary)
+    ROW(Div, block_binary)
+    ROW(Max, block_binary)
+    ROW(Min, block_binary)
+    ROW(Concat, block_concat)
+    {NORI__OP_COUNT, NULL}, /* the end */
 };
+#undef ROW
 
 nori__node *nori__block_follow(nori__twins *b, nori__node *n)
 {
-    for (size_t i = 0; i < NORI__COUNT(rows); i++) {
+    for (size_t i = 0; rows[i].block; i++) {
         if (nori__node_is(n, rows[i].op)) {
             return rows[i].block(b, n);
         }

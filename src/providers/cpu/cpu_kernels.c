@@ -1,4 +1,5 @@
 /* cpu_kernels.c: the table of the cpu provider: which kernel takes which node. */
+#include "base/built.h"
 #include "providers/cpu/blocked.h"
 #include "providers/cpu/integers.h"
 #include "providers/cpu/joined.h"
@@ -46,81 +47,85 @@ static bool always(const nori__node *node)
     return true;
 }
 
+#define ROW(name, accepts, runs) \
+    NORI__IF_BUILT(name, {NORI__OP_##name, accepts, &nori__cpu_##runs},)
 static const struct row {
     nori__op_id op;
     bool (*accepts)(const nori__node *node);
     const nori__kernel *kernel;
 } rows[] = {
-    {NORI__OP_ONNX_Conv, floats, &nori__cpu_conv},
-    {NORI__OP_MS_FusedConv, floats, &nori__cpu_conv},
-    {NORI__OP_ONNX_MatMul, floats, &nori__cpu_matmul},
-    {NORI__OP_ONNX_Gemm, floats, &nori__cpu_matmul},
-    {NORI__OP_MS_FusedGemm, floats, &nori__cpu_matmul},
-    {NORI__OP_ONNX_Relu, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_LeakyRelu, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Clip, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_HardSigmoid, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_HardSwish, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Sigmoid, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Tanh, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Exp, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Erf, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Gelu, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Swish, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Sqrt, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Reciprocal, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Neg, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Abs, floats, &nori__cpu_unary},
-    {NORI__OP_MS_FastGelu, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Elu, floats, &nori__cpu_unary},
-    {NORI__OP_ONNX_Pow, floats, &nori__cpu_power},
-    {NORI__OP_ONNX_PRelu, floats, &nori__cpu_prelu},
-    {NORI__OP_ML_TreeEnsemble, always, &nori__cpu_tree},
-    {NORI__OP_ML_TreeEnsembleClassifier, always, &nori__cpu_tree},
-    {NORI__OP_ML_TreeEnsembleRegressor, always, &nori__cpu_tree},
-    {NORI__OP_ONNX_Add, floats, &nori__cpu_binary},
-    {NORI__OP_ONNX_Sub, floats, &nori__cpu_binary},
-    {NORI__OP_ONNX_Mul, floats, &nori__cpu_binary},
-    {NORI__OP_ONNX_Div, floats, &nori__cpu_binary},
-    {NORI__OP_ONNX_Max, floats, &nori__cpu_binary},
-    {NORI__OP_ONNX_Min, floats, &nori__cpu_binary},
-    {NORI__OP_ONNX_BatchNormalization, floats, &nori__cpu_batch_norm},
-    {NORI__OP_ONNX_Softmax, floats, &nori__cpu_softmax},
-    {NORI__OP_ONNX_LayerNormalization, floats, &nori__cpu_layer_norm},
-    {NORI__OP_ONNX_RMSNormalization, floats, &nori__cpu_layer_norm},
-    {NORI__OP_ONNX_InstanceNormalization, floats, &nori__cpu_instance_norm},
-    {NORI__OP_ONNX_GlobalAveragePool, floats, &nori__cpu_reduce},
-    {NORI__OP_ONNX_GlobalMaxPool, floats, &nori__cpu_reduce},
-    {NORI__OP_ONNX_MaxPool, floats, &nori__cpu_pool},
-    {NORI__OP_ONNX_AveragePool, floats, &nori__cpu_pool},
-    {NORI__OP_ONNX_Resize, first_float, &nori__cpu_resize},
-    {NORI__OP_MS_SkipLayerNormalization, floats, &nori__cpu_skip_norm},
-    {NORI__OP_ONNX_ConvInteger, eight_bits, &nori__cpu_qconv},
-    {NORI__OP_ONNX_QLinearConv, eight_bits, &nori__cpu_qconv},
-    {NORI__OP_ONNX_MatMulInteger, eight_bits, &nori__cpu_qmatmul},
-    {NORI__OP_ONNX_QLinearMatMul, eight_bits, &nori__cpu_qmatmul},
-    {NORI__OP_ONNX_QuantizeLinear, first_float, &nori__cpu_quantize},
-    {NORI__OP_ONNX_DequantizeLinear, eight_bits, &nori__cpu_dequantize},
-    {NORI__OP_ONNX_DynamicQuantizeLinear, first_float, &nori__cpu_dynamic_quantize},
-    {NORI__OP_ONNX_ReduceMean, first_float, &nori__cpu_reduce},
-    {NORI__OP_ONNX_ReduceSum, first_float, &nori__cpu_reduce},
-    {NORI__OP_ONNX_ReduceMax, first_float, &nori__cpu_reduce},
-    {NORI__OP_ONNX_ReduceMin, first_float, &nori__cpu_reduce},
-    {NORI__OP_ONNX_Cast, half_and_float, &nori__cpu_cast},
-    {NORI__OP_ONNX_Transpose, words, &nori__cpu_transpose},
-    {NORI__OP_ONNX_LSTM, floats, &nori__cpu_recurrent},
-    {NORI__OP_ONNX_GRU, floats, &nori__cpu_recurrent},
-    {NORI__OP_ONNX_RNN, floats, &nori__cpu_recurrent},
-    {NORI__OP_MS_DynamicQuantizeLSTM, first_float, &nori__cpu_dynamic_lstm},
-    {NORI__OP_ONNX_MaxPool, eight_bits, &nori__cpu_q8_max_pool},
-    {NORI__OP_MS_QGemm, eight_bits, &nori__cpu_qgemm},
-    {NORI__OP_MS_QLinearAdd, eight_bits, &nori__cpu_q8_binary},
-    {NORI__OP_MS_QLinearMul, eight_bits, &nori__cpu_q8_binary},
-    {NORI__OP_MS_QLinearSoftmax, eight_bits, &nori__cpu_q8_softmax},
-    {NORI__OP_MS_QLinearAveragePool, eight_bits, &nori__cpu_q8_average_pool},
-    {NORI__OP_MS_QLinearGlobalAveragePool, eight_bits, &nori__cpu_q8_mean},
-    {NORI__OP_MS_QLinearConcat, always, &nori__cpu_q8_concat},
+    ROW(ONNX_Conv, floats, conv)
+    ROW(MS_FusedConv, floats, conv)
+    ROW(ONNX_MatMul, floats, matmul)
+    ROW(ONNX_Gemm, floats, matmul)
+    ROW(MS_FusedGemm, floats, matmul)
+    ROW(ONNX_Relu, floats, unary)
+    ROW(ONNX_LeakyRelu, floats, unary)
+    ROW(ONNX_Clip, floats, unary)
+    ROW(ONNX_HardSigmoid, floats, unary)
+    ROW(ONNX_HardSwish, floats, unary)
+    ROW(ONNX_Sigmoid, floats, unary)
+    ROW(ONNX_Tanh, floats, unary)
+    ROW(ONNX_Exp, floats, unary)
+    ROW(ONNX_Erf, floats, unary)
+    ROW(ONNX_Gelu, floats, unary)
+    ROW(ONNX_Swish, floats, unary)
+    ROW(ONNX_Sqrt, floats, unary)
+    ROW(ONNX_Reciprocal, floats, unary)
+    ROW(ONNX_Neg, floats, unary)
+    ROW(ONNX_Abs, floats, unary)
+    ROW(MS_FastGelu, floats, unary)
+    ROW(ONNX_Elu, floats, unary)
+    ROW(ONNX_Pow, floats, power)
+    ROW(ONNX_PRelu, floats, prelu)
+    ROW(ML_TreeEnsemble, always, tree)
+    ROW(ML_TreeEnsembleClassifier, always, tree)
+    ROW(ML_TreeEnsembleRegressor, always, tree)
+    ROW(ONNX_Add, floats, binary)
+    ROW(ONNX_Sub, floats, binary)
+    ROW(ONNX_Mul, floats, binary)
+    ROW(ONNX_Div, floats, binary)
+    ROW(ONNX_Max, floats, binary)
+    ROW(ONNX_Min, floats, binary)
+    ROW(ONNX_BatchNormalization, floats, batch_norm)
+    ROW(ONNX_Softmax, floats, softmax)
+    ROW(ONNX_LayerNormalization, floats, layer_norm)
+    ROW(ONNX_RMSNormalization, floats, layer_norm)
+    ROW(ONNX_InstanceNormalization, floats, instance_norm)
+    ROW(ONNX_GlobalAveragePool, floats, reduce)
+    ROW(ONNX_GlobalMaxPool, floats, reduce)
+    ROW(ONNX_MaxPool, floats, pool)
+    ROW(ONNX_AveragePool, floats, pool)
+    ROW(ONNX_Resize, first_float, resize)
+    ROW(MS_SkipLayerNormalization, floats, skip_norm)
+    ROW(ONNX_ConvInteger, eight_bits, qconv)
+    ROW(ONNX_QLinearConv, eight_bits, qconv)
+    ROW(ONNX_MatMulInteger, eight_bits, qmatmul)
+    ROW(ONNX_QLinearMatMul, eight_bits, qmatmul)
+    ROW(ONNX_QuantizeLinear, first_float, quantize)
+    ROW(ONNX_DequantizeLinear, eight_bits, dequantize)
+    ROW(ONNX_DynamicQuantizeLinear, first_float, dynamic_quantize)
+    ROW(ONNX_ReduceMean, first_float, reduce)
+    ROW(ONNX_ReduceSum, first_float, reduce)
+    ROW(ONNX_ReduceMax, first_float, reduce)
+    ROW(ONNX_ReduceMin, first_float, reduce)
+    ROW(ONNX_Cast, half_and_float, cast)
+    ROW(ONNX_Transpose, words, transpose)
+    ROW(ONNX_LSTM, floats, recurrent)
+    ROW(ONNX_GRU, floats, recurrent)
+    ROW(ONNX_RNN, floats, recurrent)
+    ROW(MS_DynamicQuantizeLSTM, first_float, dynamic_lstm)
+    NORI__IF_BUILT(rewrite_integers, ROW(ONNX_MaxPool, eight_bits, q8_max_pool))
+    ROW(MS_QGemm, eight_bits, qgemm)
+    ROW(MS_QLinearAdd, eight_bits, q8_binary)
+    ROW(MS_QLinearMul, eight_bits, q8_binary)
+    ROW(MS_QLinearSoftmax, eight_bits, q8_softmax)
+    ROW(MS_QLinearAveragePool, eight_bits, q8_average_pool)
+    ROW(MS_QLinearGlobalAveragePool, eight_bits, q8_mean)
+    ROW(MS_QLinearConcat, always, q8_concat)
+    {NORI__OP_COUNT, always, NULL}, /* the end */
 };
+#undef ROW
 
 const nori__kernel *nori__cpu_kernel(const nori__node *node)
 {
@@ -131,7 +136,7 @@ const nori__kernel *nori__cpu_kernel(const nori__node *node)
     if (own) {
         return own;
     }
-    for (size_t i = 0; node->op && i < NORI__COUNT(rows); i++) {
+    for (size_t i = 0; node->op && rows[i].kernel; i++) {
         if (rows[i].op == node->op->id && rows[i].accepts(node)) {
             return rows[i].kernel;
         }

@@ -3,6 +3,7 @@
  *
  * The result is com.microsoft FusedConv (X, W, B, Z; activation(conv + B + Z)), FusedGemm, or plain
  * Conv and Gemm where that suffices. */
+#include "base/built.h"
 #include "ops/resolve.h"
 #include "providers/cpu/joined.h"
 
@@ -317,7 +318,9 @@ nori_status nori__cpu_fuse(nori__ir *ir, nori_error *err)
 {
     nori_error own = {0};
     fuser f = {.ir = ir, .err = err ? err : &own};
-    NORI__TRY(nori__cpu_fuse_patterns(ir, err));
+    if (NORI__BUILT(rewrite_patterns)) {
+        NORI__TRY(nori__cpu_fuse_patterns(ir, err));
+    }
     if (!NORI__IR_HAS(ir, NORI__OP_ONNX_Conv, NORI__OP_MS_FusedConv, NORI__OP_ONNX_MatMul,
                       NORI__OP_ONNX_Gemm)) {
         return NORI_OK; /* nothing that takes others in */
@@ -333,6 +336,8 @@ nori_status nori__cpu_fuse(nori__ir *ir, nori_error *err)
     }
     nori__release(ir->allocator, f.reader, f.readers * sizeof(*f.reader));
     NORI__TRY(status);
-    NORI__TRY(nori__cpu_fuse_attention(ir, err));
-    return nori__cpu_fuse_products(ir, err);
+    if (NORI__BUILT(nori_Attend)) {
+        NORI__TRY(nori__cpu_fuse_attention(ir, err));
+    }
+    return NORI__BUILT(nori_Product) ? nori__cpu_fuse_products(ir, err) : NORI_OK;
 }

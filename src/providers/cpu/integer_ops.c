@@ -1,5 +1,6 @@
 /* integer_ops.c: the operators of integers.h: shapes, kernels, and what they give without one. They
  * are no part of the list of operators: no file names them, and no other provider is asked for them. */
+#include "base/built.h"
 #include "ops/families.h"
 #include "providers/cpu/integers.h"
 #include "providers/reference/ref.h"
@@ -46,17 +47,18 @@ static nori_status run_table(nori_call *call)
 
 /* The reference of the two products makes their sums alone, the kernel does the rest: they must not be
  * folded, which asks the reference. */
-#define ROW(id, name, flags, infer, reference)                                                     \
-    {(nori__op_id)(id), NORI__DOMAINS, name, "integer", flags, infer, reference}
+#define ROW(id, name, flags, infer, reference, kernel)                                             \
+    {{(nori__op_id)(id), NORI__DOMAINS, #name, "integer", flags,                                   \
+      NORI__WHERE_BUILT(nori_##name, infer), NORI__WHERE_BUILT(nori_##name, reference)},           \
+     NORI__WHERE_BUILT(nori_##name, &nori__cpu_##kernel)}
 static const struct row {
     nori__op op;
     const nori__kernel *kernel;
 } rows[] = {
-    {ROW(NORI__INTEGER_TABLE, "Table", NORI__OP_INPLACE, infer_table, run_table), &nori__cpu_table},
-    {ROW(NORI__INTEGER_CONV, "ConvToFloat", NORI__OP_RANDOM, infer_conv, nori__ref_ConvInteger),
-     &nori__cpu_to_float},
-    {ROW(NORI__INTEGER_MATMUL, "MatMulToFloat", NORI__OP_RANDOM, infer_matmul, nori__ref_MatMulInteger),
-     &nori__cpu_to_float},
+    ROW(NORI__INTEGER_TABLE, Table, NORI__OP_INPLACE, infer_table, run_table, table),
+    ROW(NORI__INTEGER_CONV, ConvToFloat, NORI__OP_RANDOM, infer_conv, nori__ref_ConvInteger, to_float),
+    ROW(NORI__INTEGER_MATMUL, MatMulToFloat, NORI__OP_RANDOM, infer_matmul, nori__ref_MatMulInteger,
+        to_float),
 };
 #undef ROW
 

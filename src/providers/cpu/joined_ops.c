@@ -1,15 +1,19 @@
 /* joined_ops.c: the operators of joined.h: names, shapes, kernels. */
 #include "providers/cpu/joined.h"
 
+#include "base/built.h"
 #include "ops/families.h"
 
-#define ROW(id, name, infer) {(nori__op_id)(id), NORI__DOMAINS, name, "joined", 0, infer, NULL}
+#define ROW(id, name, infer, kernel)                                                               \
+    {{(nori__op_id)(id), NORI__DOMAINS, #name, "joined", 0, NORI__WHERE_BUILT(nori_##name, infer),  \
+      NULL},                                                                                       \
+     NORI__WHERE_BUILT(nori_##name, &nori__cpu_##kernel)}
 static const struct row {
     nori__op op;
     const nori__kernel *kernel;
 } rows[] = {
-    {ROW(NORI__JOINED_PRODUCT, "Product", nori__infer_matmul), &nori__cpu_matmul},
-    {ROW(NORI__JOINED_ATTEND, "Attend", nori__infer_attend), &nori__cpu_attend},
+    ROW(NORI__JOINED_PRODUCT, Product, nori__infer_matmul, matmul),
+    ROW(NORI__JOINED_ATTEND, Attend, nori__infer_attend, attend),
 };
 #undef ROW
 

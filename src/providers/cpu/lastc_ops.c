@@ -1,5 +1,6 @@
 /* lastc_ops.c: the operators over channels-last activations: names, shapes, kernels. They are no part
  * of the list of operators: no file names them, and no other provider is asked for them. */
+#include "base/built.h"
 #include "providers/cpu/lastc.h"
 
 static bool of_rank_4(nori__infer *c, nori_status *status)
@@ -80,18 +81,20 @@ static nori_status infer_mean(nori__infer *c)
     return status;
 }
 
-#define ROW(id, name, infer)                                                                       \
-    {(nori__op_id)(id), NORI__DOMAINS, name, "channels last", 0, infer, NULL}
+#define ROW(id, name, infer, kernel)                                                               \
+    {{(nori__op_id)(id), NORI__DOMAINS, #name, "channels last", 0,                                 \
+      NORI__WHERE_BUILT(nori_##name, infer), NULL},                                                \
+     NORI__WHERE_BUILT(nori_##name, &nori__lastc_##kernel)}
 static const struct row {
     nori__op op;
     const nori__kernel *kernel;
 } rows[] = {
-    {ROW(NORI__LASTC_FROM, "ToLast", infer_from), &nori__lastc_from},
-    {ROW(NORI__LASTC_TO, "ToPlanes", infer_to), &nori__lastc_to},
-    {ROW(NORI__LASTC_CONV, "LastConv", infer_conv), &nori__lastc_conv},
-    {ROW(NORI__LASTC_MAX, "LastMaxPool", infer_pool), &nori__lastc_max},
-    {ROW(NORI__LASTC_MEAN, "LastMean", infer_mean), &nori__lastc_mean},
-    {ROW(NORI__LASTC_AVERAGE, "LastAveragePool", infer_pool), &nori__lastc_average},
+    ROW(NORI__LASTC_FROM, ToLast, infer_from, from),
+    ROW(NORI__LASTC_TO, ToPlanes, infer_to, to),
+    ROW(NORI__LASTC_CONV, LastConv, infer_conv, conv),
+    ROW(NORI__LASTC_MAX, LastMaxPool, infer_pool, max),
+    ROW(NORI__LASTC_MEAN, LastMean, infer_mean, mean),
+    ROW(NORI__LASTC_AVERAGE, LastAveragePool, infer_pool, average),
 };
 #undef ROW
 

@@ -1,0 +1,3 @@
+nori_sources(
+    needs.c
+)
