@@ -8,9 +8,10 @@
 #include "samples.h"
 #include "validate_page.h"
 #include "validate_print.h"
+#include "validate_values.h"
 
 static const cli_option options[] = {
-    {"--against", "FILE", "another model of the same inputs and outputs (default: the same)"},
+    {"--against", "FILE", "another model (default: the same), or stored inner values: .npz or folder"},
     {"--against-provider", "LIST", "providers of the other side (default reference)"},
     {"--against-level", "0|1|2", "optimization of the other side (default 0)"},
     {"--stored", "DIR", "the other side is DIR/output_N.pb for DIR/input_N.pb"},
@@ -43,6 +44,8 @@ typedef struct job {
     size_t n_in, n_out;
     nori_agreement *rows;
     nori_archive *outputs; /* --outputs */
+    validate_values values; /* --against, where that is no model */
+    bool stored_values;
     cli_samples *samples;  /* --data */
     long tries;
 } job;
@@ -82,7 +85,7 @@ static bool read_options(job *j)
     const char *providers = cli_value(j->args, "--against-provider");
     j->want_options.providers = providers ? providers : "reference";
     j->want_options.level = (int)level;
-    if (cli_has(j->args, "--layers") && !cli_has(j->args, "--level")) {
+    if ((j->stored_values || cli_has(j->args, "--layers")) && !cli_has(j->args, "--level")) {
         j->got_options.level = 0; /* all values of the model are there */
     }
     return true;
@@ -262,18 +265,43 @@ static int compare_levels(job *j)
     return code != EXIT_YES ? code : validate_print_levels(j->args, rows) ? EXIT_YES : EXIT_NO;
 }
 
+/* Inputs that were given, or else those among the values. */
+static int take_value_inputs(job *j)
+{
+    if (!made_up(j)) {
+        return take_inputs(j, 0);
+    }
+    for (size_t i = 0; i < j->n_in; i++) {
+        const nori_value_info *info = nori_session_input(j->got, i);
+        nori_tensor *t = validate_values_find(&j->values, info->name);
+        if (!t && !info->optional) {
+            return cli_fail_text(j->args, NORI_ERROR_DATA, "%s does not hold the input \"%s\": give the "
+                                 "inputs that its values were made of",
+                                 cli_value(j->args, "--against"), info->name);
+        }
+        j->inputs[i] = t ? nori_tensor_retain(t) : NULL;
+    }
+    return EXIT_YES;
+}
+
 static int compare_layers(job *j)
 {
     nori_layers *layers = NULL;
     nori_error err = {0};
-    int code = take_inputs(j, 0);
+    const nori_tensor *const *in = (const nori_tensor *const *)j->inputs;
+    int code = j->stored_values ? take_value_inputs(j) : take_inputs(j, 0);
     if (code != EXIT_YES) {
         return code;
     }
     tell_first(j);
-    if (nori_validate_layers(j->model, j->other ? j->other : j->model, &j->got_options,
-                             &j->want_options, (const nori_tensor *const *)j->inputs, j->n_in,
-                             &j->agree, &layers, &err) != NORI_OK) {
+    nori_status status =
+        j->stored_values
+            ? nori_validate_values(j->model, (const char *const *)j->values.names,
+                                   (const nori_tensor *const *)j->values.tensors, j->values.count,
+                                   &j->got_options, in, j->n_in, &j->agree, &layers, &err)
+            : nori_validate_layers(j->model, j->other ? j->other : j->model, &j->got_options,
+                                   &j->want_options, in, j->n_in, &j->agree, &layers, &err);
+    if (status != NORI_OK) {
         return cli_fail(j->args, &err);
     }
     code = validate_page_layers(j->args, layers);
@@ -290,9 +318,11 @@ static int load_sides(job *j)
     nori_load_options load;
     cli_load_options(j->args, &load);
     int code = cli_load(j->args, &j->model);
-    if (code == EXIT_YES && cli_has(j->args, "--against") &&
-        nori_model_load(j->args->env, cli_value(j->args, "--against"), &load, &j->other, &err) !=
-            NORI_OK) {
+    if (code == EXIT_YES && j->stored_values) {
+        code = validate_values_read(j->args, j->model, cli_value(j->args, "--against"), &j->values);
+    } else if (code == EXIT_YES && cli_has(j->args, "--against") &&
+               nori_model_load(j->args->env, cli_value(j->args, "--against"), &load, &j->other, &err) !=
+                   NORI_OK) {
         return cli_fail(j->args, &err);
     }
     if (code == EXIT_YES &&
@@ -337,6 +367,17 @@ static int run(cli_args *args)
     bool levels = cli_has(args, "--levels"), layers = cli_has(args, "--layers");
     bool stored = cli_has(args, "--stored");
     bool given = args->count > 1 || cli_has(args, "--input");
+    j.stored_values = cli_has(args, "--against") && validate_values_are(cli_value(args, "--against"));
+    if (j.stored_values) {
+        static const char *const others[] = {"--levels", "--stored", "--outputs", "--tries", "--data",
+                                             "--against-provider", "--against-level"};
+        for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+            if (cli_has(args, others[i])) {
+                return cli_usage(args, "%s does not go with stored values as the other side", others[i]);
+            }
+        }
+        layers = true;
+    }
     if ((levels && (layers || stored || cli_has(args, "--against"))) || (layers && stored)) {
         return cli_usage(args, "--levels, --layers and --stored do not go together");
     }
@@ -371,6 +412,7 @@ static int run(cli_args *args)
     free(j.b);
     free(j.rows);
     nori_archive_free(j.outputs);
+    validate_values_free(&j.values);
     if (j.samples) {
         cli_samples_close(j.samples);
     }
@@ -389,4 +431,5 @@ const cli_verb cli_validate = {
     "  nori validate int8.onnx --against float.onnx --min-sqnr 20 --max-beyond 1\n"
     "  nori validate model.onnx --levels\n"
     "  nori validate int8.onnx --against float.onnx --layers --html layers.html\n"
-    "  nori validate model.onnx --input x.npy --outputs torch.npz\n"};
+    "  nori validate model.onnx --input x.npy --outputs torch.npz\n"
+    "  nori validate model.onnx --input x.npy --against device_values.npz\n"};

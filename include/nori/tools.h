@@ -199,6 +199,14 @@ NORI_API nori_status nori_validate_layers(const nori_model *got, const nori_mode
                                           const nori_tensor *const *inputs, size_t input_count,
                                           const nori_agreement_options *agreement,
                                           nori_layers **layers, nori_error *error);
+/* The same with a want side that another program, or a device, has stored: values by name, those of got
+ * as far as they are there. Others are not looked at. The lists must live as long as the call. */
+NORI_API nori_status nori_validate_values(const nori_model *got, const char *const *names,
+                                          const nori_tensor *const *values, size_t value_count,
+                                          const nori_session_options *got_options,
+                                          const nori_tensor *const *inputs, size_t input_count,
+                                          const nori_agreement_options *agreement,
+                                          nori_layers **layers, nori_error *error);
 NORI_API int nori_layers_at(const nori_layers *layers, size_t index, nori_layer *layer); /* 0: past */
 NORI_API void nori_layers_free(nori_layers *layers);
 

@@ -5,6 +5,7 @@ import shutil
 
 import case
 import model_file as m
+import npy_file as n
 
 DIGITS = os.path.join(case.DIGITS, "digits.onnx")
 DATA = os.path.join(case.DIGITS, "test_data_set_0")
@@ -74,6 +75,45 @@ class Validate(case.Case):
         r = self.nori("validate", bad, "--against", good, "--layers", code=1)
         self.assertIn("first value beyond tolerance: y", r.out)
         self.nori("validate", good, "--layers")
+
+    def test_values_of_elsewhere(self):
+        """What another program stored of the values in between, as an .npz and as a folder."""
+        good, bad = self.models()
+        a, b = [[(i * 5 % 7) / 7 for i in range(16)], [(i * 3 % 5) / 5 for i in range(16)]]
+        x = [i / 4 - 1 for i in range(8)]
+
+        def product(rows, w):
+            return [sum(rows[4 * r + k] * w[4 * k + c] for k in range(4)) for r in range(2) for c in range(4)]
+        h = product(x, a)
+        relu = [max(0, v) for v in h]
+        arrays = {k: n.npy("<f4", [2, 4], v) for k, v in
+                  {"x": x, "h": h, "r": relu, "y": product(relu, b), "other": x}.items()}
+        stored = self.file("values.npz", n.npz(arrays))
+        self.nori("validate", good, "--against", stored)
+        folder = self.path("values")
+        os.mkdir(folder)
+        for name, data in arrays.items():
+            with open(os.path.join(folder, name + ".npy"), "wb") as f:
+                f.write(data)
+        for side in (stored, folder):
+            j = self.nori("validate", bad, "--against", side, "--json", code=1).json()
+            self.assertEqual((j["first"], j["worst_own"]), ("y", "y"))
+            self.assertEqual([r["value"] for r in j["layers"]], ["h", "r", "y"])
+        # A value that went wrong elsewhere is named, and those behind it are right by themselves.
+        arrays["h"] = n.npy("<f4", [2, 4], [v * 1.01 for v in h])
+        wrong = self.file("wrong.npz", n.npz(arrays))
+        r = self.nori("validate", good, "--against", wrong, code=1)
+        self.assertIn("first value beyond tolerance: h, made by", r.out)
+        # Without the input's values it is to be given; without any, there is nothing to compare.
+        del arrays["x"]
+        some = self.file("some.npz", n.npz(arrays))
+        r = self.nori("validate", good, "--against", some, code=3)
+        self.assertIn('"x"', r.err)
+        self.nori("validate", good, os.path.join(folder, "x.npy"), "--against", some, code=1)
+        os.mkdir(self.path("empty"))
+        self.nori("validate", good, "--against", self.path("empty"), code=3)
+        self.nori("validate", good, "--against", folder, "--levels", code=2)
+        self.nori("validate", good, "--against", folder, "--against-level", "1", code=2)
 
     def test_layers_through_integers(self):
         """The layer with the damaged weight has the largest error of its own; those behind it inherit."""

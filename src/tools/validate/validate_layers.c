@@ -1,4 +1,5 @@
-/* validate_layers.c: two models value by value. The want side's values are kept; the got side's are
+/* validate_layers.c: two models value by value, or one and values that something else has stored. The
+ * want side's values are kept; the got side's are
  * compared as they are made (own and inherited errors together), then each of its nodes is run
  * alone on the want side's values, which leaves its own error; where the want side lacks its inputs,
  * with the nodes that make them (stretch.c). */
@@ -294,16 +295,36 @@ static nori_status each_alone(nori_layers *l, const nori_model *model, nori_sess
 
 /* ---- the whole ---- */
 
-static nori_status validate(nori_layers *l, const nori_model *got, const nori_model *want,
-                            nori_session_options go, nori_session_options wo,
-                            const nori_tensor *const *inputs, size_t count, nori_error *err)
+/* The want side: a model, or (NULL) values that are there already. */
+typedef struct want_side {
+    const nori_model *model;
+    nori_session_options options;
+    const char *const *names;
+    const nori_tensor *const *values;
+    size_t count;
+} want_side;
+
+static nori_status validate(nori_layers *l, const nori_model *got, const want_side *want,
+                            nori_session_options go, const nori_tensor *const *inputs, size_t count,
+                            nori_error *err)
 {
-    for (size_t i = 0; i < count && i < want->n_inputs; i++) {
+    const nori_model *names = want->model ? want->model : got;
+    for (size_t i = 0; i < count && i < names->n_inputs; i++) {
         if (inputs[i]) {
-            keep_value(l, want->inputs[i].name, inputs[i]);
+            keep_value(l, names->inputs[i].name, inputs[i]);
         }
     }
-    NORI__TRY(run_watched(l, want, wo, keep_value, inputs, count, err));
+    for (size_t i = 0; i < want->count; i++) {
+        if (want->names[i] && want->values[i]) {
+            keep_value(l, want->names[i], want->values[i]);
+        }
+    }
+    if (want->model) {
+        NORI__TRY(run_watched(l, want->model, want->options, keep_value, inputs, count, err));
+    }
+    if (l->failed) {
+        return nori__no_memory(err);
+    }
     NORI__TRY(each_alone(l, got, go, err));
     return run_watched(l, got, go, compare_value, inputs, count, err);
 }
@@ -318,19 +339,12 @@ static nori_session_options complete(const nori_session_options *o)
     return all;
 }
 
-nori_status nori_validate_layers(const nori_model *got, const nori_model *want,
-                                 const nori_session_options *got_options,
-                                 const nori_session_options *want_options,
-                                 const nori_tensor *const *inputs, size_t input_count,
-                                 const nori_agreement_options *agreement, nori_layers **layers,
-                                 nori_error *err)
+static nori_status compare(const nori_model *got, const want_side *want,
+                           const nori_session_options *got_options, const nori_tensor *const *inputs,
+                           size_t input_count, const nori_agreement_options *agreement,
+                           nori_layers **layers, nori_error *err)
 {
-    NORI__GIVEN(err, got);
-    NORI__GIVEN(err, want);
-    NORI__GIVEN_LIST(err, inputs, input_count);
-    NORI__GIVEN(err, layers);
     const nori_allocator *a = got->source->allocator;
-    *layers = NULL;
     nori_layers *l = nori__alloc_zero(a, sizeof(*l));
     if (!l) {
         return nori__no_memory(err);
@@ -342,8 +356,7 @@ nori_status nori_validate_layers(const nori_model *got, const nori_model *want,
     nori__map_init(&l->by_name, a);
     nori__vec_init(&l->rows, a);
     nori__vec_init(&l->kept, a);
-    nori_status status = validate(l, got, want, complete(got_options), complete(want_options),
-                                  inputs, input_count, err);
+    nori_status status = validate(l, got, want, complete(got_options), inputs, input_count, err);
     l->agreement = NULL; /* the caller's */
     if (status != NORI_OK) {
         nori_layers_free(l);
@@ -351,6 +364,39 @@ nori_status nori_validate_layers(const nori_model *got, const nori_model *want,
     }
     *layers = l;
     return NORI_OK;
+}
+
+nori_status nori_validate_layers(const nori_model *got, const nori_model *want,
+                                 const nori_session_options *got_options,
+                                 const nori_session_options *want_options,
+                                 const nori_tensor *const *inputs, size_t input_count,
+                                 const nori_agreement_options *agreement, nori_layers **layers,
+                                 nori_error *err)
+{
+    NORI__GIVEN(err, got);
+    NORI__GIVEN(err, want);
+    NORI__GIVEN_LIST(err, inputs, input_count);
+    NORI__GIVEN(err, layers);
+    *layers = NULL;
+    want_side side = {.model = want, .options = complete(want_options)};
+    return compare(got, &side, got_options, inputs, input_count, agreement, layers, err);
+}
+
+nori_status nori_validate_values(const nori_model *got, const char *const *names,
+                                 const nori_tensor *const *values, size_t value_count,
+                                 const nori_session_options *got_options,
+                                 const nori_tensor *const *inputs, size_t input_count,
+                                 const nori_agreement_options *agreement, nori_layers **layers,
+                                 nori_error *err)
+{
+    NORI__GIVEN(err, got);
+    NORI__GIVEN_LIST(err, names, value_count);
+    NORI__GIVEN_LIST(err, values, value_count);
+    NORI__GIVEN_LIST(err, inputs, input_count);
+    NORI__GIVEN(err, layers);
+    *layers = NULL;
+    want_side side = {.names = names, .values = values, .count = value_count};
+    return compare(got, &side, got_options, inputs, input_count, agreement, layers, err);
 }
 
 int nori_layers_at(const nori_layers *l, size_t index, nori_layer *layer)
