@@ -205,6 +205,9 @@ static void check_way(sample *of, size_t model, const nori__way_noted *n, uint32
     write_plan(of->model, &e, 1, 2);
     nori_model *plan = load_plan();
     assert_true(nori_model_plan(plan, &info) && info.tuned_threads == 2 && info.tuned_layers == 1);
+    char line[96];
+    snprintf(line, sizeof(line), "1 node: %s %s\n", models[model].kind, nori__way_at(e.kind, way)->name);
+    assert_string_equal(info.ways, line);
     for (int threads = 1; threads <= 3; threads++) {
         nori_plan_use use = {.size = sizeof(use)};
         nori_session *s = session_of(plan, 2, threads);

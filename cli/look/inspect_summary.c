@@ -208,9 +208,12 @@ static void print_plan(const nori_model *m)
         printf("plan          %llu blocks of packed weights, %s, for: %s\n",
                (unsigned long long)info.blocks, bytes, text);
         if (info.tuned_threads > 0) {
-            printf("              tuned for %d thread%s: %llu nodes go another way than usual\n",
+            printf("              tuned for %d thread%s: %llu node%s another way than usual\n",
                    info.tuned_threads, info.tuned_threads == 1 ? "" : "s",
-                   (unsigned long long)info.tuned_layers);
+                   (unsigned long long)info.tuned_layers, info.tuned_layers == 1 ? " goes" : "s go");
+            for (const char *line = info.ways, *stop; (stop = strchr(line, '\n')); line = stop + 1) {
+                printf("              %.*s\n", (int)(stop - line), line);
+            }
         }
     }
 }
@@ -227,6 +230,7 @@ static void json_plan(cli_json *j, const nori_model *m)
         cli_json_uint(j, "blocks", info.blocks);
         cli_json_int(j, "tuned_threads", info.tuned_threads);
         cli_json_uint(j, "tuned_layers", info.tuned_layers);
+        cli_json_string(j, "ways", info.ways);
         cli_json_end(j);
     }
 }

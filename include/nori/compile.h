@@ -23,6 +23,7 @@ typedef struct nori_plan_info {
     uint64_t blocks;       /* how many pieces those are */
     int tuned_threads;     /* threads it was tuned for; 0: it was not tuned */
     uint64_t tuned_layers; /* nodes that do not go their usual way */
+    const char *ways;      /* lines: "3 nodes: conv direct, short spans"; lives as long as the model */
 } nori_plan_info;
 
 /* Compiles model with these options (NULL: the defaults) and writes the plan; the file appears whole or
@@ -53,7 +54,7 @@ typedef struct nori_tune_options {
     const nori_tensor *const *inputs;  /* of the runs that are timed, as nori_session_run takes them */
     size_t input_count;
     double seconds; /* about the most it may take (default 20); what is not measured then stays as it is */
-    double least;   /* another way must be faster by this share (default 0.03) */
+    double least;   /* another way must be faster by this share (default 0.05) */
 } nori_tune_options;
 
 typedef struct nori_tuning nori_tuning; /* what was found; immutable */
@@ -64,10 +65,10 @@ typedef struct nori_tune_report {
     size_t changed;    /* of these that are to go another way than their rule says */
     size_t unmeasured; /* of these that time was too short for, in part */
     int threads;       /* of the runs */
-    double usual_ms, tuned_ms; /* a run of the model: medians of runs taken in turns; 0: no layer gained,
-                                  and there was nothing to compare */
-    double gain;       /* median of usual over tuned time in a turn */
-    double noise;      /* how far that may be off */
+    double usual_ms, tuned_ms; /* a run of the model: medians of runs taken in turns, in several pairs of
+                                  sessions; 0: no layer gained, and there was nothing to compare */
+    double gain;       /* usual over tuned time: the median of those pairs */
+    double noise;      /* how far that may be off, as the pairs differ */
     int faster;        /* 1: by more than that; else changed is 0 */
     double seconds;    /* that all of it took */
 } nori_tune_report;

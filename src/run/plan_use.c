@@ -1,6 +1,7 @@
 /* plan_use.c: a session over the blocks of a plan, and what callers may ask of plans. */
 #include <stdio.h>
 
+#include "providers/cpu/ways.h"
 #include "run/plan_file.h"
 
 static void tell(nori_session *s, const nori_session_options *o, nori_log_level level,
@@ -105,6 +106,28 @@ void nori__plan_ready(const nori_session *s)
     }
 }
 
+/* How many nodes go which way, as lines. NULL: no memory. */
+static const char *ways_text(nori__arena *arena, const nori__plan_file *plan)
+{
+    nori__text t;
+    nori__text_init(&t, arena->allocator);
+    for (uint32_t kind = 0; nori__ways_name(kind); kind++) {
+        for (uint32_t way = 0; nori__way_at(kind, way); way++) {
+            size_t count = 0;
+            for (size_t i = 0; i < plan->n_ways; i++) {
+                count += plan->ways[i].kind == kind && plan->ways[i].way == way;
+            }
+            if (count > 0) {
+                nori__text_printf(&t, "%zu node%s: %s %s\n", count, count == 1 ? "" : "s",
+                                  nori__ways_name(kind), nori__way_at(kind, way)->name);
+            }
+        }
+    }
+    const char *copy = t.failed ? NULL : nori__arena_copy(arena, t.data ? t.data : "", t.size);
+    nori__text_free(&t);
+    return copy;
+}
+
 int nori_model_plan(const nori_model *model, nori_plan_info *info)
 {
     const nori__plan_file *plan = model->source->plan;
@@ -114,7 +137,9 @@ int nori_model_plan(const nori_model *model, nori_plan_info *info)
     nori__arena *arena = &model->ir->arena;
     const char *text = nori__arena_copy(arena, plan->part[NORI__PLAN_TEXT].p,
                                         plan->part[NORI__PLAN_TEXT].n);
+    const char *ways = ways_text(arena, plan);
     nori_plan_info i = {.size = info->size,
+                        .ways = ways ? ways : "",
                         .made_for = text ? text : "",
                         .model_bytes = plan->part[NORI__PLAN_MODEL].n + plan->part[NORI__PLAN_DATA].n,
                         .packed_bytes = plan->part[NORI__PLAN_BLOCKS].n,

@@ -179,6 +179,7 @@ static nori_status write_plan(const nori_model *model, nori_session *s,
     if (status == NORI_OK && info) {
         nori_plan_info i = {.size = info->size,
                             .made_for = "",
+                            .ways = "",
                             .model_bytes = w.head.part[NORI__PLAN_MODEL].size + w.data.end,
                             .packed_bytes = w.head.part[NORI__PLAN_BLOCKS].size,
                             .blocks = w.count,

@@ -9,12 +9,12 @@
 #include "tools/tune/tune.h"
 
 /* Shares of the time: trying ways, what won once more; the rest is the whole model's. */
-#define TRYING 0.7
-#define AGAIN 0.82
+#define TRYING 0.6
+#define AGAIN 0.75
 
 void nori_tune_options_default(nori_tune_options *options)
 {
-    *options = (nori_tune_options){.size = sizeof(*options), .seconds = 20, .least = 0.03};
+    *options = (nori_tune_options){.size = sizeof(*options), .seconds = 20, .least = 0.05};
 }
 
 /* The ways of a step that make a difference with so many threads. */
@@ -74,20 +74,20 @@ static nori_status find_layers(nori_tuning *t, const nori_session *s, nori_error
     return NORI_OK;
 }
 
-/* A session whose layers go the ways they are told. */
+/* A session whose layers go their usual ways (side 0), or those they are told. */
 static nori_status make_side(nori__tune_job *job, const nori_model *model, nori_session_options *o,
                              int side)
 {
     nori_tuning *t = job->t;
-    t->n_entries = 0;
+    nori__ways ways = {t->entries, 0, 0};
     for (size_t i = 0; side == 1 && i < t->n_steps; i++) {
         const nori__tuned *l = &t->layers[t->layer_of[i]];
         if (l->way != l->ask.usual) {
-            t->entries[t->n_entries] = t->steps[i].taken;
-            t->entries[t->n_entries++].way = l->way;
+            t->entries[ways.count] = t->steps[i].taken;
+            t->entries[ways.count++].way = l->way;
         }
     }
-    nori__ways ways = {t->entries, t->n_entries, 0};
+    t->n_entries = side == 1 ? ways.count : t->n_entries;
     nori_session_free(job->side[side]);
     job->side[side] = NULL;
     return nori__session_make(model, o, &ways, &job->side[side], job->err);
@@ -192,11 +192,16 @@ static bool keep_gains(nori__tune_job *job)
 static nori_status whole(nori__tune_job *job, const nori_model *model, nori_session_options *o)
 {
     nori_session_options plain = *o;
+    nori__tuned_whole pair[NORI__TUNE_PAIRS];
     plain.profile = 0;
-    for (int side = 0; side < 2; side++) {
-        NORI__TRY(make_side(job, model, &plain, side));
+    for (int i = 0; i < NORI__TUNE_PAIRS; i++) { /* each is made first in turns */
+        NORI__TRY(make_side(job, model, &plain, i % 2));
+        NORI__TRY(make_side(job, model, &plain, 1 - i % 2));
+        uint64_t now = nori__now_ns(), left = job->end > now ? job->end - now : 0;
+        NORI__TRY(nori__tune_whole(job, now + left / (uint64_t)(NORI__TUNE_PAIRS - i), &pair[i]));
     }
-    return nori__tune_whole(job, job->end);
+    nori__tune_judge(&job->t->report, pair, NORI__TUNE_PAIRS);
+    return NORI_OK;
 }
 
 static nori_status tune(nori__tune_job *job, const nori_model *model, nori_session_options *o)
@@ -218,8 +223,9 @@ static nori_status tune(nori__tune_job *job, const nori_model *model, nori_sessi
     NORI__TRY(try_ways(job, model, o));
     o->progress = NULL;
     bool any = take_best(job);
-    if (any) {
+    if (any) { /* both anew: where memory came to lie is another */
         NORI__TRY(make_side(job, model, o, 1));
+        NORI__TRY(make_side(job, model, o, 0));
         NORI__TRY(nori__tune_layers(job, share_of(job, AGAIN)));
         any = keep_gains(job);
     }

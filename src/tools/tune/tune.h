@@ -55,7 +55,13 @@ typedef struct nori__tune_job {
 /* Runs both sides in turns until a time of the clock, at least a few times, and notes of each layer what
  * its way took beside the usual one. */
 nori_status nori__tune_layers(nori__tune_job *job, uint64_t until);
-/* The same without looking at layers: fills in the report's times. */
-nori_status nori__tune_whole(nori__tune_job *job, uint64_t until);
+/* The same without looking at layers. */
+typedef struct nori__tuned_whole {
+    double usual_ms, tuned_ms, gain; /* medians */
+} nori__tuned_whole;
+nori_status nori__tune_whole(nori__tune_job *job, uint64_t until, nori__tuned_whole *out);
+/* What several such pairs of sessions say together, into the report. */
+void nori__tune_judge(nori_tune_report *report, const nori__tuned_whole *pairs, size_t count);
+#define NORI__TUNE_PAIRS 5
 
 #endif

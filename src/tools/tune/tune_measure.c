@@ -1,16 +1,17 @@
 /* tune_measure.c: two sessions of one model run in turns, and what that says of layers and of the whole.
  *
  * Machines are noisy, in one direction: a run is as long as its work, or longer. So both medians and
- * minima are looked at, and what both agree on counts. */
-#include <math.h>
+ * minima are looked at, and what both agree on counts. Two sessions that are the same differ by some per
+ * cent, too, for as long as they live: by where their memory came to lie. So the whole model is judged by
+ * several pairs of them. */
 #include <stdlib.h>
 
 #include "tools/tune/tune.h"
 
 #define WARM 2     /* runs of each side that are not counted */
 #define LEAST 4    /* turns, however slow */
-#define LEAST_WHOLE 9
-#define MOST_WHOLE 101
+#define LEAST_WHOLE 5
+#define MOST_WHOLE 41
 #define TURN_NS 1000000.0 /* least of a side's part in a turn of the whole model */
 
 static int by_value(const void *a, const void *b)
@@ -102,10 +103,9 @@ static nori_status part(nori__tune_job *job, int side, int runs, double *ms)
     return NORI_OK;
 }
 
-nori_status nori__tune_whole(nori__tune_job *job, uint64_t until)
+nori_status nori__tune_whole(nori__tune_job *job, uint64_t until, nori__tuned_whole *out)
 {
     double ms[2][MOST_WHOLE], ratio[MOST_WHOLE], warm = 1;
-    nori_tune_report *r = &job->t->report;
     size_t n = 0;
     for (int i = 0; i < 2 * WARM; i++) {
         NORI__TRY(run_once(job, i % 2, &warm));
@@ -118,15 +118,22 @@ nori_status nori__tune_whole(nori__tune_job *job, uint64_t until)
         }
         ratio[n] = ms[1][n] > 0 ? ms[0][n] / ms[1][n] : 1;
     }
-    r->gain = median(ratio, n);
-    for (size_t i = 0; i < n; i++) {
-        ratio[i] = fabs(ratio[i] - r->gain);
-    }
-    /* Twice the standard error of a median of so many, spread being judged by their own median. */
-    r->noise = 2 * 1.253 * 1.483 * median(ratio, n) / sqrt((double)n);
-    r->usual_ms = median(ms[0], n);
-    r->tuned_ms = median(ms[1], n);
-    double least = ms[1][0] > 0 ? ms[0][0] / ms[1][0] : 1;
-    r->faster = r->gain > 1 + r->noise && r->gain > 1.005 && least > 1;
+    *out = (nori__tuned_whole){median(ms[0], n), median(ms[1], n), median(ratio, n)};
     return NORI_OK;
+}
+
+void nori__tune_judge(nori_tune_report *r, const nori__tuned_whole *pairs, size_t count)
+{
+    double usual[NORI__TUNE_PAIRS], tuned[NORI__TUNE_PAIRS], gain[NORI__TUNE_PAIRS];
+    for (size_t i = 0; i < count; i++) {
+        usual[i] = pairs[i].usual_ms;
+        tuned[i] = pairs[i].tuned_ms;
+        gain[i] = pairs[i].gain;
+    }
+    r->usual_ms = median(usual, count);
+    r->tuned_ms = median(tuned, count);
+    r->gain = median(gain, count);
+    /* Of five draws half their range is about twice the standard error of their median. */
+    r->noise = (gain[count - 1] - gain[0]) / 2;
+    r->faster = r->gain > 1 + r->noise && r->gain > 1.005;
 }
