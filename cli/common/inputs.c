@@ -273,10 +273,49 @@ static size_t find_input(const feeding *f, const char *name, size_t n)
     return f->count;
 }
 
-static int set_input(feeding *f, size_t at, nori_tensor *t)
+/* Whether an array may be fed, by its header: a few kilobytes may unfold to a thousand times as many. One
+ * element does for a scalar, too (cli_fit_scalar). */
+static bool fits(const feeding *f, size_t at, const nori_value_info *array, nori_error *err)
 {
+    nori_value_info as = *array;
+    const nori_value_info *want = nori_session_input(f->session, at);
+    int64_t elements = 1;
+    for (int d = 0; d < as.rank && elements == 1; d++) {
+        elements = as.dims[d];
+    }
+    as.rank = want->rank == 0 && elements == 1 ? 0 : as.rank;
+    return nori_session_input_fits(f->session, at, &as, err) == NORI_OK;
+}
+
+/* The same of an .npy file; true where it cannot be read by rows, or at all: reading it says more. */
+static bool array_fits(const feeding *f, size_t at, const char *path, nori_error *err)
+{
+    nori_error no = {0};
+    nori_tensor *none = NULL;
+    int64_t rows, dims[NORI_MAX_RANK];
+    if (!cli_ends_with(path, ".npy") ||
+        nori_tensor_read_rows(f->args->env, path, 0, 0, &none, &rows, &no) != NORI_OK) {
+        return true;
+    }
+    nori_value_info array = {.kind = NORI_KIND_TENSOR, .type = nori_tensor_type(none),
+                             .rank = nori_tensor_rank(none), .dims = dims};
+    memcpy(dims, nori_tensor_dims(none), (size_t)array.rank * sizeof(*dims));
+    dims[0] = rows;
+    nori_tensor_free(none);
+    return fits(f, at, &array, err);
+}
+
+static int set_input(feeding *f, size_t at, const nori_archive *archive, size_t index)
+{
+    nori_error err = {0};
     nori_tensor_free(f->inputs[at]);
-    f->inputs[at] = nori_tensor_retain(t);
+    f->inputs[at] = NULL;
+    if (!fits(f, at, nori_archive_info(archive, index), &err)) {
+        return cli_fail(f->args, &err);
+    }
+    if (nori_archive_load(archive, index, &f->inputs[at], &err) != NORI_OK) {
+        return cli_fail(f->args, &err);
+    }
     return cli_fit_scalar(f->args, nori_session_input(f->session, at), &f->inputs[at]);
 }
 
@@ -286,7 +325,7 @@ static int take_array(feeding *f, const nori_archive *archive, size_t at, const 
     const char *name = nori_session_input(f->session, at)->name;
     for (size_t i = 0; i < nori_archive_count(archive); i++) {
         if (nori_archive_count(archive) == 1 || strcmp(nori_archive_name(archive, i), name) == 0) {
-            return set_input(f, at, nori_archive_tensor(archive, i));
+            return set_input(f, at, archive, i);
         }
     }
     return cli_fail_text(f->args, NORI_ERROR_DATA, "%s has no array \"%s\"", path, name);
@@ -310,7 +349,7 @@ static int take_arrays(feeding *f, const nori_archive *archive, const char *path
                                  "inspect` lists them",
                                  path, name);
         }
-        code = set_input(f, at, nori_archive_tensor(archive, i));
+        code = set_input(f, at, archive, i);
     }
     return code;
 }
@@ -319,7 +358,7 @@ static int take_archive(feeding *f, const char *path, size_t at, bool named)
 {
     nori_archive *archive = NULL;
     nori_error err = {0};
-    if (nori_archive_read(f->args->env, path, &archive, &err) != NORI_OK) {
+    if (nori_archive_open(f->args->env, path, &archive, &err) != NORI_OK) {
         return cli_fail(f->args, &err);
     }
     int code = named ? take_array(f, archive, at, path) : take_arrays(f, archive, path);
@@ -332,6 +371,7 @@ static int take_file(feeding *f, const char *spec, bool may_name)
 {
     const char *path = spec;
     size_t at = f->count;
+    nori_error err = {0};
     const char *equals = may_name ? strchr(spec, '=') : NULL;
     for (; equals && at == f->count; equals = strchr(equals + 1, '=')) {
         at = find_input(f, spec, (size_t)(equals - spec));
@@ -351,6 +391,9 @@ static int take_file(feeding *f, const char *spec, bool may_name)
     }
     nori_tensor_free(f->inputs[at]);
     f->inputs[at] = NULL;
+    if (!array_fits(f, at, path, &err)) {
+        return cli_fail(f->args, &err);
+    }
     return cli_read_input(f->args, path, nori_session_input(f->session, at), &f->inputs[at]);
 }
 

@@ -37,7 +37,7 @@ int cli_key_read(const char *path, cli_key kind, unsigned char *key, nori_error 
     for (size_t i = 0; ok && i < kinds[kind].size; i++) {
         int high = digit(line[word + 1 + 2 * i]), low = digit(line[word + 2 + 2 * i]);
         ok = high >= 0 && low >= 0;
-        key[i] = (unsigned char)(high << 4 | (low & 15));
+        key[i] = ok ? (unsigned char)(high * 16 + low) : 0;
     }
     memset(line, 0, sizeof(line));
     if (!ok) {

@@ -59,14 +59,14 @@ static int batch_axis(const nori_model *model, const nori_value_info *in)
     return 0;
 }
 
-static cut cut_of_many(const nori_model *model, const nori_value_info *in, const nori_tensor *t,
+static cut cut_of_many(const nori_model *model, const nori_value_info *in, const nori_value_info *t,
                        bool whole)
 {
     int axis = batch_axis(model, in);
-    if (axis > 0 && nori_tensor_rank(t) == in->rank) {
-        return whole ? (cut){1, 0, 0} : (cut){nori_tensor_dims(t)[axis], 1, axis};
+    if (axis > 0 && t->rank == in->rank) {
+        return whole ? (cut){1, 0, 0} : (cut){t->dims[axis], 1, axis};
     }
-    return cut_of(in, nori_tensor_rank(t), nori_tensor_dims(t), whole);
+    return cut_of(in, t->rank, t->dims, whole);
 }
 
 /* ---- opening ---- */
@@ -86,6 +86,11 @@ static bool keep_open(source_reader *r, const char *path)
 
 void cli_source_close(source_reader *r)
 {
+    for (size_t i = 0; r->arrays && i < nori_model_input_count(r->model); i++) {
+        nori_tensor_free(r->arrays[i]);
+    }
+    free(r->arrays);
+    r->arrays = NULL;
     nori_tensor_free(r->array);
     nori_archive_free(r->archive);
     free(r->open_path);
@@ -100,7 +105,7 @@ static bool open_array(source_reader *r, const char *path, nori_error *err)
     if (keep_open(r, path) && r->array) {
         return true;
     }
-    return r->open_path && nori_tensor_read(NULL, path, &r->array, err) == NORI_OK;
+    return r->open_path && nori_tensor_read(r->args->env, path, &r->array, err) == NORI_OK;
 }
 
 static bool open_archive(source_reader *r, const char *path, nori_error *err)
@@ -108,30 +113,45 @@ static bool open_archive(source_reader *r, const char *path, nori_error *err)
     if (keep_open(r, path) && r->archive) {
         return true;
     }
-    return r->open_path && nori_archive_read(NULL, path, &r->archive, err) == NORI_OK;
+    return r->open_path && nori_archive_open(r->args->env, path, &r->archive, err) == NORI_OK;
 }
 
-/* The array of an archive for an input: of its name, numpy's arr_N, or the only one. */
-static nori_tensor *array_for(const source_reader *r, size_t input)
+/* The array of an archive for an input: of its name, numpy's arr_N, or the only one. NULL: there is none. */
+static const nori_value_info *array_for(const source_reader *r, size_t input, size_t *index)
 {
     char numbered[32];
     const char *name = nori_model_input(r->model, input)->name;
     size_t n = nori_archive_count(r->archive);
     snprintf(numbered, sizeof(numbered), "arr_%zu", input);
     for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < n; i++) {
-            if (strcmp(nori_archive_name(r->archive, i), pass ? numbered : name) == 0) {
-                return nori_archive_tensor(r->archive, i);
+        for (*index = 0; *index < n; ++*index) {
+            if (strcmp(nori_archive_name(r->archive, *index), pass ? numbered : name) == 0) {
+                return nori_archive_info(r->archive, *index);
             }
         }
     }
-    return n == 1 && nori_model_input_count(r->model) == 1 ? nori_archive_tensor(r->archive, 0)
-                                                           : NULL;
+    *index = 0;
+    return n == 1 && nori_model_input_count(r->model) == 1 ? nori_archive_info(r->archive, 0) : NULL;
 }
 
-static bool is_bytes(const nori_value_info *in, const nori_tensor *t)
+/* The array for an input, kept until another file is opened: input by input, as what an archive of a few
+ * kilobytes unfolds to may be much, and of no use. */
+static nori_tensor *load_for(source_reader *r, size_t input, size_t index, nori_error *err)
 {
-    return in->type == NORI_FLOAT && nori_tensor_type(t) == NORI_UINT8;
+    size_t n = nori_model_input_count(r->model);
+    if (!r->arrays && !(r->arrays = calloc(n, sizeof(nori_tensor *)))) {
+        bad(err, NORI_ERROR_MEMORY, r->open_path, "out of memory");
+        return NULL;
+    }
+    if (!r->arrays[input]) {
+        nori_archive_load(r->archive, index, &r->arrays[input], err);
+    }
+    return r->arrays[input];
+}
+
+static bool is_bytes(const nori_value_info *in, nori_type type)
+{
+    return in->type == NORI_FLOAT && type == NORI_UINT8;
 }
 
 static void warn_ragged(const source_reader *r, const char *path, const nori_value_info *in, cut c,
@@ -183,6 +203,28 @@ int cli_source_array(source_reader *r, source *s, bool *bytes)
     return EXIT_YES;
 }
 
+/* Whether what samples are cut to (rows_of, slice_of) is what the input takes, by the header of their array. */
+static bool sample_fits(const nori_value_info *in, const nori_value_info *t, cut c)
+{
+    int lead = c.rows > 0 && c.axis == 0 ? in->rank - t->rank + 1 : 0; /* axes in front of a row's */
+    if (in->rank < 0 || (in->rank == 0 && t->rank <= 1)) {
+        return true; /* anything, or a scalar: one element is taken out */
+    }
+    if (lead < 0 || (lead == 0 && in->rank != t->rank)) {
+        return false;
+    }
+    for (int d = 0; d < in->rank; d++) {
+        int64_t have = lead == 0       ? (c.axis > 0 && d == c.axis ? 1 : t->dims[d])
+                       : d == 0        ? c.rows
+                       : d < lead      ? 1
+                                       : t->dims[d - lead + 1];
+        if (in->dims[d] >= 0 && in->dims[d] != have) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int cli_source_archive(source_reader *r, source *s, bool *bytes)
 {
     nori_error err = {0};
@@ -193,7 +235,8 @@ int cli_source_archive(source_reader *r, source *s, bool *bytes)
     s->count = 1;
     for (size_t i = 0; i < nori_model_input_count(r->model); i++) {
         const nori_value_info *in = nori_model_input(r->model, i);
-        const nori_tensor *t = array_for(r, i);
+        size_t index;
+        const nori_value_info *t = array_for(r, i, &index);
         if (!t && in->optional) {
             continue;
         }
@@ -207,11 +250,22 @@ int cli_source_archive(source_reader *r, source *s, bool *bytes)
                                  "%s: its arrays for \"%s\" and \"%s\" hold %zu and %lld samples",
                                  s->path, first, in->name, s->count, (long long)c.samples);
         }
-        *bytes |= is_bytes(in, t) && c.rows > 0;
+        bool pictures = is_bytes(in, t->type) && c.rows > 0;
+        if (in->type != NORI_UNDEFINED && in->type != t->type && !pictures) {
+            return cli_fail_text(r->args, NORI_ERROR_DATA,
+                                 "%s: its array for input \"%s\" is %s, %s was expected", s->path, in->name,
+                                 nori_type_name(t->type), nori_type_name(in->type));
+        }
+        if (!sample_fits(in, t, c)) {
+            return cli_fail_text(r->args, NORI_ERROR_DATA,
+                                 "%s: the shape of its array for input \"%s\" holds no samples of the input's",
+                                 s->path, in->name);
+        }
+        *bytes |= pictures;
         if (c.samples > 1) {
             s->count = (size_t)c.samples;
             first = in->name;
-            warn_ragged(r, s->path, in, c, nori_tensor_dims(t)[c.axis]);
+            warn_ragged(r, s->path, in, c, t->dims[c.axis]);
         }
     }
     return EXIT_YES;
@@ -249,7 +303,7 @@ static int rows_of(source_reader *r, const nori_value_info *in, const nori_tenso
     }
     const char *range = cli_value(r->args, "--range");
     float unit = range && strcmp(range, "255") == 0 ? 1.0f : 1 / 255.0f;
-    bool scale = is_bytes(in, from);
+    bool scale = is_bytes(in, nori_tensor_type(from));
     nori_type type = scale ? NORI_FLOAT : nori_tensor_type(from);
     if (nori_tensor_create(NULL, type, lead + axes, dims, out, err) != NORI_OK) {
         return -1;
@@ -328,11 +382,16 @@ static int read_archive(source_reader *r, const source *s, size_t sample, nori_t
     }
     for (size_t i = 0; i < nori_model_input_count(r->model); i++) {
         const nori_value_info *in = nori_model_input(r->model, i);
-        nori_tensor *t = array_for(r, i);
-        if (!t) {
+        size_t index;
+        const nori_value_info *info = array_for(r, i, &index);
+        if (!info) {
             continue; /* optional */
         }
-        cut c = cut_of_many(r->model, in, t, s->whole);
+        cut c = cut_of_many(r->model, in, info, s->whole);
+        nori_tensor *t = load_for(r, i, index, err);
+        if (!t) {
+            return -1;
+        }
         int64_t first = c.samples == 1 ? 0 : (int64_t)sample * c.rows; /* one is for all samples */
         if (c.rows == 0) {
             inputs[i] = nori_tensor_retain(t);
@@ -365,7 +424,7 @@ static int read_set(source_reader *r, const source *s, nori_tensor **inputs, nor
         if (!found) {
             snprintf(path, sizeof(path), "%.3900s/input_%zu.pb", s->path, i);
         }
-        if (nori_value_read(NULL, path, in->kind, &inputs[i], err) != NORI_OK) {
+        if (nori_value_read(r->args->env, path, in->kind, &inputs[i], err) != NORI_OK) {
             return -1;
         }
         r->code = cli_fit_scalar(r->args, in, &inputs[i]);

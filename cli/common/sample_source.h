@@ -27,6 +27,7 @@ typedef struct source_reader {
     char *open_path;
     nori_tensor *array; /* where it cannot be read by rows */
     nori_archive *archive;
+    nori_tensor **arrays; /* of the archive, one an input; NULL until a sample needs it */
 } source_reader;
 
 /* Finds out how many samples an array or archive holds. 0 or an exit code. bytes: set when one holds

@@ -129,12 +129,23 @@ static int take_stored(job *j)
     return code;
 }
 
+/* Whether an array is worth unpacking: one of many more elements than the output has is no answer to
+ * compare with, and a few kilobytes may unfold to a thousand times as many. */
+static bool much_more(const nori_value_info *info, const nori_tensor *t)
+{
+    int64_t elements = 1, most = 2 * nori_tensor_elements(t) + 65536;
+    for (int d = 0; d < info->rank; d++) {
+        elements *= info->dims[d]; /* fits: the archive has as many */
+    }
+    return elements > most;
+}
+
 /* What another program made of the same inputs, by the names of outputs. */
 static int take_archive(job *j)
 {
     nori_error err = {0};
     const char *path = cli_value(j->args, "--outputs");
-    if (!j->outputs && nori_archive_read(NULL, path, &j->outputs, &err) != NORI_OK) {
+    if (!j->outputs && nori_archive_open(j->args->env, path, &j->outputs, &err) != NORI_OK) {
         return cli_fail(j->args, &err);
     }
     for (size_t i = 0; i < j->n_out; i++) {
@@ -147,8 +158,13 @@ static int take_archive(job *j)
             return cli_fail_text(j->args, NORI_ERROR_DATA, "%s has no array named \"%s\", as the "
                                  "model's output %zu is", path, want, i);
         }
-        j->b[i] = nori_archive_tensor(j->outputs, k);
-        nori_tensor_retain(j->b[i]);
+        if (much_more(nori_archive_info(j->outputs, k), j->a[i])) {
+            return cli_fail_text(j->args, NORI_ERROR_DATA, "%s: its array \"%s\" has many more elements than "
+                                 "the model's output", path, want);
+        }
+        if (nori_archive_load(j->outputs, k, &j->b[i], &err) != NORI_OK) {
+            return cli_fail(j->args, &err);
+        }
     }
     return EXIT_YES;
 }

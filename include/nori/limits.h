@@ -27,7 +27,7 @@ typedef struct nori_limits {
     uint64_t nesting;          /* graphs within graphs; at most 64 in any case */
     uint64_t rank;             /* dimensions of a tensor; at most NORI_MAX_RANK in any case */
     uint64_t string_bytes;     /* of one name, text or string element */
-    uint64_t unfolded_bytes;   /* of one tensor that takes more memory than file: dense from sparse */
+    uint64_t unfolded_bytes;   /* of one tensor that takes more memory than file: dense, unpacked */
     /* Of a run. */
     uint64_t activation_bytes; /* what it holds; nori_session_options.max_bytes, where set, goes first */
     uint64_t iterations;       /* of all Loop and Scan nodes together */

@@ -320,6 +320,11 @@ NORI_API nori_status nori_session_run(nori_session *session, const nori_tensor *
                                       size_t input_count, nori_tensor **outputs,
                                       size_t output_count, nori_error *error);
 
+/* Whether a value of this kind, type and shape may be fed as input index: the run's own error, DATA, where
+ * it may not. For asking before a large value is read. */
+NORI_API nori_status nori_session_input_fits(const nori_session *session, size_t index,
+                                             const nori_value_info *value, nori_error *error);
+
 /* Memory in bytes: packed weights, the largest activation block any run needed, what all idle
  * contexts hold now. nori_session_trim gives the last back to the system. */
 typedef struct nori_memory_stats {

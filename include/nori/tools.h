@@ -82,15 +82,24 @@ NORI_API nori_status nori_file_write(const char *path, const void *data, size_t 
                                      nori_error *error);
 
 /* The arrays of a .npz archive (numpy.savez and savez_compressed, which needs zlib), in the order
- * of the file. Entries that are no .npy are passed over. Errors: IO, FORMAT (damaged, wrong
- * checksum), UNSUPPORTED (encrypted, other compressions, zip64). */
+ * of the file. Entries that are no .npy are passed over. _open reads their headers alone, _read all
+ * of them. Errors: IO, FORMAT (damaged, wrong checksum), UNSUPPORTED (encrypted, other
+ * compressions, zip64). */
 typedef struct nori_archive nori_archive; /* immutable */
+NORI_API nori_status nori_archive_open(nori_env *env, const char *path, nori_archive **archive,
+                                       nori_error *error);
 NORI_API nori_status nori_archive_read(nori_env *env, const char *path, nori_archive **archive,
                                        nori_error *error);
 NORI_API void nori_archive_free(nori_archive *archive);
 NORI_API size_t nori_archive_count(const nori_archive *archive);
 NORI_API const char *nori_archive_name(const nori_archive *archive, size_t index); /* or NULL */
-/* Borrowed: retain what outlives the archive. */
+/* Name, type and shape; NULL past the last. */
+NORI_API const nori_value_info *nori_archive_info(const nori_archive *archive, size_t index);
+/* One array, which the caller frees. A few kilobytes may unfold to a thousand times as many: look at its
+ * type and shape first. */
+NORI_API nori_status nori_archive_load(const nori_archive *archive, size_t index, nori_tensor **tensor,
+                                       nori_error *error);
+/* Borrowed: retain what outlives the archive. NULL past the last, and after _open. */
 NORI_API nori_tensor *nori_archive_tensor(const nori_archive *archive, size_t index);
 /* Writes an uncompressed archive, whole or not at all. */
 NORI_API nori_status nori_archive_write(const char *path, const char *const *names,

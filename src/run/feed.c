@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/byte_order.h"
+#include "base/given.h"
 #include "run/run.h"
 
 static void shape_text(char *out, size_t size, int rank, const int64_t *dims,
@@ -86,11 +87,11 @@ static void hint_axis(const nori_session *s, int axis, int64_t expected, nori_er
     }
 }
 
-static nori_status check_input(const nori_session *s, size_t index, const nori_tensor *t,
+static nori_status check_input(const nori_session *s, size_t index, const nori_value_info *t,
                                nori_error *err)
 {
     const nori_value_info *want = &s->inputs[index];
-    if (want->kind != NORI_KIND_UNKNOWN && (nori_kind)t->kind != want->kind) {
+    if (want->kind != NORI_KIND_UNKNOWN && t->kind != want->kind) {
         return nori__fail(err, NORI_ERROR_DATA,
                           "input \"%s\": a %s was expected, another kind of value was fed",
                           want->name, want->kind == NORI_KIND_TENSOR ? "tensor" : "group");
@@ -98,7 +99,7 @@ static nori_status check_input(const nori_session *s, size_t index, const nori_t
     if (t->kind != NORI_KIND_TENSOR) {
         return NORI_OK;
     }
-    if (want->type != NORI_UNDEFINED && want->type != (nori_type)t->type) {
+    if (want->type != NORI_UNDEFINED && want->type != t->type) {
         return nori__fail(err, NORI_ERROR_DATA, "input \"%s\": type %s was expected, got %s",
                           want->name, nori_type_name(want->type), nori_type_name(t->type));
     }
@@ -126,6 +127,26 @@ static nori_status check_input(const nori_session *s, size_t index, const nori_t
     return NORI_OK;
 }
 
+static nori_status check_tensor(const nori_session *s, size_t index, const nori_tensor *t,
+                                nori_error *err)
+{
+    const nori_value_info info = {.kind = (nori_kind)t->kind, .type = (nori_type)t->type, .rank = t->rank,
+                                  .dims = t->dims};
+    return check_input(s, index, &info, err);
+}
+
+nori_status nori_session_input_fits(const nori_session *session, size_t index,
+                                    const nori_value_info *value, nori_error *err)
+{
+    NORI__GIVEN(err, session);
+    NORI__GIVEN(err, value);
+    if (index >= session->n_inputs) {
+        return nori__fail(err, NORI_ERROR_ARGUMENT, "input %zu was asked for, the model has %zu", index,
+                          session->n_inputs);
+    }
+    return check_input(session, index, value, err);
+}
+
 nori_status nori__check_inputs(const nori_session *s, const nori_tensor *const *inputs,
                                size_t count, nori_error *err)
 {
@@ -136,7 +157,7 @@ nori_status nori__check_inputs(const nori_session *s, const nori_tensor *const *
     for (size_t i = 0; i < s->n_inputs; i++) {
         const nori_tensor *t = i < count ? inputs[i] : NULL;
         if (t) {
-            NORI__TRY(check_input(s, i, t, err));
+            NORI__TRY(check_tensor(s, i, t, err));
         } else if (!s->inputs[i].optional) {
             return nori__fail(err, NORI_ERROR_DATA, "input \"%s\" was not fed", s->inputs[i].name);
         }

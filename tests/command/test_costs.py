@@ -2,6 +2,7 @@
 """What hostile files cost: whatever is refused takes less than 64 MB and a second of processor time for each
 megabyte of the file, and whatever is not ends, too. The files are small for what they ask for: deep nesting,
 huge sizes, lists of nothing, counts, long texts, constants without end, loops without end, archives."""
+import functools
 import gzip
 import io
 import os
@@ -186,11 +187,12 @@ def npy(shape, kind="<f4", data=b""):
     return b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head.encode() + data
 
 
-def archive(count, size):
+@functools.lru_cache
+def archive(count, size, kind="|u1"):
     f = io.BytesIO()
     with zipfile.ZipFile(f, "w", zipfile.ZIP_DEFLATED) as z:
         for i in range(count):
-            z.writestr("a%d.npy" % i, npy("(%d,)" % size, "|u1", bytes(size)))
+            z.writestr("a%d.npy" % i, npy("(%d,)" % size, kind, bytes(size * int(kind[-1]))))
     return f.getvalue()
 
 
@@ -200,6 +202,10 @@ def inputs():
     yield "x.npy", npy("(4,)", "<U%d" % (1 << 30), bytes(100))
     yield "x.npy", b"\x93NUMPY\2\0" + struct.pack("<I", (1 << 32) - 1) + b"{"
     yield "x.npz", archive(1, 6 << 20)  # six megabytes of zeros in six kilobytes
+    yield "x.npz", archive(1, 100 << 20)  # 100 megabytes in 100 kilobytes, of another type
+    yield "x.npz", archive(1, 100 << 20, "|b1")
+    yield "x.npz", archive(1, 25 << 20, "<f4")  # of the type, but not of the shape
+    yield "x.npz", archive(2, 16 << 20, "<f4")
     yield "x.npz", archive(1, 1 << 20).replace(b"(1048576,)", b"(9999999,)")
     yield "x.png", picture(60000, 60000)
     yield "x.png", picture(1 << 31, 1)
@@ -261,11 +267,29 @@ class Costs(case.Case):
         pixels = m.model(m.Graph([m.node("Relu", ["x"], ["y"])], [m.value("x", m.tensor_type(m.FLOAT, [1, 3, 4, 4]))],
                                  [out()]))
         line = m.model(m.Graph([m.node("Relu", ["x"], ["y"])], [m.value("x", m.tensor_type(m.FLOAT, [4]))], [out()]))
+        limit = self.cost("run", self.file("m.onnx", line), "--input", "x=" + self.file("x.pb.gz", gzip.compress(bytes(40 << 20))),
+                          "--limit", "unfolded=16MB")
+        self.assertEqual(limit[0], 4, limit)
+        self.assertLess(limit[1], MEMORY)
+        self.assertIn("unfolded", limit[3])
         for i, (name, data) in enumerate(inputs()):
             path = self.file(name, data)
             model = self.file("m.onnx", pixels if name.endswith("png") else line)
             with self.subTest(i, name=name):
                 self.assertNotEqual(self.judge(name, len(data), ["run", model, "--input", "x=" + path]), 0)
+
+    def test_archives_of_samples(self):
+        """Verbs that take many samples, or other programs' outputs, from an archive."""
+        line = made([m.node("Relu", ["x"], ["y"])], inputs=[x_in(("N", 4))])
+        model, path = self.file("m.onnx", line), self.file("x.npz", archive(1, 100 << 20))
+        outputs = self.file("y.npz", archive(1, 100 << 20).replace(b"a0.npy", b"y0.npy"))
+        named = m.model(m.Graph([m.node("Relu", ["x"], ["y0"])], [x_in()], [m.value("y0", m.tensor_type(m.FLOAT, [1]))]))
+        for args in (["calibrate", model, "--data", path, "--output", self.path("c")],
+                     ["quantize", model, "--data", path, "--output", self.path("q.onnx")],
+                     ["validate", model, "--data", path],
+                     ["validate", self.file("n.onnx", named), "--outputs", outputs]):
+            with self.subTest(args[0]):
+                self.assertNotEqual(self.judge("samples", os.path.getsize(path), args), 0)
 
 
 if __name__ == "__main__":

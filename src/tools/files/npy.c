@@ -199,42 +199,31 @@ static nori_status check_size(nori_type type, size_t width, int rank, const int6
                                      have, need);
 }
 
-/* What a header says, checked against the bytes behind it. */
-typedef struct head {
-    nori_type type;
-    int rank;
-    int64_t dims[NORI_MAX_RANK];
-    size_t width; /* characters of a string */
-    bool fortran; /* column-major, where that makes a difference */
-    bool turned;  /* byte order other than the machine's */
-    const uint8_t *data;
-    size_t size;
-} head;
-
-static nori_status read_head(const uint8_t *data, size_t size, head *h, nori_error *err)
+nori_status nori__npy_head_read(const uint8_t *data, size_t have, size_t size, nori__npy_head *h,
+                                nori_error *err)
 {
     size_t start = data[6] >= 2 ? 12 : 10, length = data[8] | (size_t)data[9] << 8;
-    if (size < start) {
+    if (have < start) {
         return damaged(err, "the header is cut");
     }
     if (data[6] >= 2) {
         length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
     }
-    char header[4096];
-    if (length > size - start || length >= sizeof(header)) {
+    char header[NORI__NPY_HEAD_MAX - 12];
+    if (length > have - start || length >= sizeof(header)) {
         return damaged(err, "the header is cut or too long");
     }
     memcpy(header, data + start, length);
     header[length] = 0;
-    *h = (head){.data = data + start + length, .size = size - start - length};
+    *h = (nori__npy_head){.start = start + length};
     NORI__TRY(read_descr(find_key(header, "descr"), &h->type, &h->width, &h->turned, err));
     NORI__TRY(read_shape(find_key(header, "shape"), &h->rank, h->dims, err));
     const char *order = find_key(header, "fortran_order");
     h->fortran = order && strncmp(order, "True", 4) == 0 && h->rank > 1;
-    return check_size(h->type, h->width, h->rank, h->dims, h->size, err);
+    return check_size(h->type, h->width, h->rank, h->dims, size - h->start, err);
 }
 
-static void turn_elements(const head *h, nori_tensor *t)
+static void turn_elements(const nori__npy_head *h, nori_tensor *t)
 {
     if (t && h->turned && h->type != NORI_STRING) {
         nori__turn(t->data, t->bytes, nori__order_width(h->type));
@@ -244,18 +233,19 @@ static void turn_elements(const head *h, nori_tensor *t)
 nori_status nori__npy_read(const nori_allocator *a, const uint8_t *data, size_t size,
                            nori_tensor **tensor, nori_error *err)
 {
-    head h;
-    NORI__TRY(read_head(data, size, &h, err));
+    nori__npy_head h;
+    NORI__TRY(nori__npy_head_read(data, size, size, &h, err));
+    const uint8_t *elements = data + h.start;
     NORI__TRY(nori__tensor_new(a, h.type, h.rank, h.dims, tensor, err));
     nori_status s = NORI_OK;
     if (h.type == NORI_STRING && h.fortran) {
         s = nori__fail(err, NORI_ERROR_UNSUPPORTED, "the .npy file has strings in Fortran order");
     } else if (h.type == NORI_STRING) {
-        s = read_strings(a, *tensor, h.data, h.width, h.turned, err);
+        s = read_strings(a, *tensor, elements, h.width, h.turned, err);
     } else if (h.fortran) {
-        from_fortran(*tensor, h.data);
-    } else if (h.size > 0) {
-        memcpy((*tensor)->data, h.data, h.size);
+        from_fortran(*tensor, elements);
+    } else if ((*tensor)->bytes > 0) {
+        memcpy((*tensor)->data, elements, (*tensor)->bytes);
     }
     turn_elements(&h, s == NORI_OK ? *tensor : NULL);
     if (s != NORI_OK) {
@@ -268,8 +258,9 @@ nori_status nori__npy_read(const nori_allocator *a, const uint8_t *data, size_t 
 nori_status nori__npy_rows(const nori_allocator *a, const uint8_t *data, size_t size, int64_t first,
                            int64_t count, nori_tensor **tensor, int64_t *rows, nori_error *err)
 {
-    head h;
-    NORI__TRY(read_head(data, size, &h, err));
+    nori__npy_head h;
+    NORI__TRY(nori__npy_head_read(data, size, size, &h, err));
+    const uint8_t *elements = data + h.start;
     if (h.type == NORI_STRING || h.fortran || h.rank == 0) {
         return nori__fail(err, NORI_ERROR_UNSUPPORTED,
                           "the .npy file cannot be read by rows: a row-major array of numbers was "
@@ -281,11 +272,11 @@ nori_status nori__npy_rows(const nori_allocator *a, const uint8_t *data, size_t 
                           "rows %lld to %lld were asked for, the .npy file has %lld",
                           (long long)first, (long long)first + count, (long long)*rows);
     }
-    size_t row = *rows > 0 ? h.size / (size_t)*rows : 0;
+    size_t row = *rows > 0 ? (size - h.start) / (size_t)*rows : 0;
     h.dims[0] = count;
     NORI__TRY(nori__tensor_new(a, h.type, h.rank, h.dims, tensor, err));
     if ((*tensor)->bytes > 0) {
-        memcpy((*tensor)->data, h.data + row * (size_t)first, (*tensor)->bytes);
+        memcpy((*tensor)->data, elements + row * (size_t)first, (*tensor)->bytes);
     }
     turn_elements(&h, *tensor);
     return NORI_OK;

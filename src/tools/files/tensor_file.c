@@ -3,16 +3,17 @@
 
 #include "base/given.h"
 #include "nori/tools.h"
-#include "platform/env.h"
+#include "onnx/model_limits.h"
+#include "platform/env_limits.h"
 #include "tools/files/group_file.h"
 #include "tools/files/npy.h"
 
 #ifdef NORI_WITH_ZLIB
 #include <zlib.h>
 
-#define INFLATED_LIMIT ((size_t)1 << 31)
-
-static nori_status gunzip(const uint8_t *data, size_t size, nori__text *out, nori_error *err)
+/* most: bytes it may unfold to; 0: any. */
+static nori_status gunzip(const uint8_t *data, size_t size, uint64_t most, nori__text *out,
+                          nori_error *err)
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)size};
     if (size > UINT32_MAX || inflateInit2(&z, 16 + MAX_WBITS) != Z_OK) {
@@ -20,7 +21,7 @@ static nori_status gunzip(const uint8_t *data, size_t size, nori__text *out, nor
     }
     int code = Z_OK;
     char buffer[16384];
-    while (code == Z_OK && out->size < INFLATED_LIMIT && !out->failed) {
+    while (code == Z_OK && (most == 0 || out->size <= most) && !out->failed) {
         z.next_out = (Bytef *)buffer;
         z.avail_out = sizeof(buffer);
         code = inflate(&z, Z_NO_FLUSH);
@@ -30,14 +31,20 @@ static nori_status gunzip(const uint8_t *data, size_t size, nori__text *out, nor
     if (out->failed) {
         return nori__no_memory(err);
     }
+    if (most > 0 && out->size > most) {
+        return nori__past_limit(err, "bytes the gzip data unfold to", out->size, most,
+                                "unfolded_bytes", "unfolded");
+    }
     return code == Z_STREAM_END ? NORI_OK
                                 : nori__fail(err, NORI_ERROR_FORMAT, "the gzip data are damaged");
 }
 #else
-static nori_status gunzip(const uint8_t *data, size_t size, nori__text *out, nori_error *err)
+static nori_status gunzip(const uint8_t *data, size_t size, uint64_t most, nori__text *out,
+                          nori_error *err)
 {
     (void)data;
     (void)size;
+    (void)most;
     (void)out;
     nori_status s = nori__fail(err, NORI_ERROR_UNSUPPORTED,
                                "the file is gzipped, and this nori was built without zlib");
@@ -114,7 +121,7 @@ nori_status nori_value_read(nori_env *env, const char *path, nori_kind kind, nor
     nori__text_init(&inflated, a);
     nori_status s = NORI_OK;
     if (size >= 2 && data[0] == 0x1f && data[1] == 0x8b) {
-        s = gunzip(data, size, &inflated, err);
+        s = gunzip(data, size, nori__env_limits(env)->unfolded_bytes, &inflated, err);
         data = (const uint8_t *)inflated.data;
         size = inflated.size;
     }

@@ -160,31 +160,43 @@ nori_status nori__zip_read(nori__arena *arena, const uint8_t *data, size_t size,
 }
 
 #ifdef NORI_WITH_ZLIB
-static nori_status inflate_entry(const nori__zip_entry *e, void *out, nori_error *err)
+/* The first n bytes of the content; where that is all of it, its end must follow. */
+static nori_status inflate_entry(const nori__zip_entry *e, void *out, size_t n, nori_error *err)
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)e->packed.p,
                   .avail_in = (uInt)e->packed.n,
                   .next_out = out,
-                  .avail_out = (uInt)e->size};
+                  .avail_out = (uInt)n};
     if (inflateInit2(&z, -MAX_WBITS) != Z_OK) {
         return nori__no_memory(err);
     }
-    int code = inflate(&z, Z_FINISH);
-    bool whole = code == Z_STREAM_END && z.avail_out == 0;
+    int code = inflate(&z, n < e->size ? Z_SYNC_FLUSH : Z_FINISH);
+    bool whole = z.avail_out == 0 && (n < e->size || code == Z_STREAM_END);
     inflateEnd(&z);
     return whole ? NORI_OK : damaged(err, "an entry does not unpack to its size");
 }
 #else
-static nori_status inflate_entry(const nori__zip_entry *e, void *out, nori_error *err)
+static nori_status inflate_entry(const nori__zip_entry *e, void *out, size_t n, nori_error *err)
 {
     (void)e;
     (void)out;
+    (void)n;
     nori_status s = nori__fail(err, NORI_ERROR_UNSUPPORTED,
                                "the archive is compressed, and this nori was built without zlib");
     nori__hint(err, "save it uncompressed, with numpy.savez");
     return s;
 }
 #endif
+
+nori_status nori__zip_begin_of(const nori__zip_entry *e, void *out, size_t *n, nori_error *err)
+{
+    *n = *n < e->size ? *n : e->size;
+    if (e->deflated) {
+        return inflate_entry(e, out, *n, err);
+    }
+    memcpy(out, e->packed.p, *n);
+    return NORI_OK;
+}
 
 nori_status nori__zip_content(const nori_allocator *a, const nori__zip_entry *e,
                               const uint8_t **data, size_t *size, void **owned, nori_error *err)
@@ -199,7 +211,7 @@ nori_status nori__zip_content(const nori_allocator *a, const nori__zip_entry *e,
             return nori__no_memory(err);
         }
         *data = *owned;
-        s = inflate_entry(e, *owned, err);
+        s = inflate_entry(e, *owned, e->size, err);
     }
     if (s == NORI_OK && crc_of(*data, *size) != e->crc) {
         s = damaged(err, "the checksum of an entry is wrong");

@@ -25,6 +25,8 @@ nori_status nori__zip_read(nori__arena *arena, const uint8_t *data, size_t size,
  * *owned is memory of a, *size bytes. */
 nori_status nori__zip_content(const nori_allocator *a, const nori__zip_entry *entry,
                               const uint8_t **data, size_t *size, void **owned, nori_error *err);
+/* The first *n bytes of an entry's content, or as many as it has: *n says how many. */
+nori_status nori__zip_begin_of(const nori__zip_entry *entry, void *out, size_t *n, nori_error *err);
 
 /* Writing, all stored: entries one after another, then the end. */
 typedef struct nori__zip_writer {
