@@ -24,7 +24,8 @@ typedef struct objects {
 
 typedef struct wrong_call {
     const char *function, *what;
-    long long (*call)(objects *given); /* the status; -1 where there is none */
+    long long (*call)(objects *given); /* the status; -1 where there is none; -2 for
+                                          what an accessor found in nothing */
     int zero;                          /* every argument is */
 } wrong_call;
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """make_arguments.py OUT.c HEADER...: C that calls every public function with arguments that are wrong.
 
-Functions that give a status, or free, are called with all arguments zero and with one pointer NULL among valid
-ones; all functions with one enumeration that is none, one index or rank that is out of range. Accessors want
-their object: NULL instead of it is a fault of the program, which no header promises to catch. What was made is
-data of test_arguments.c, which runs each call in a process of its own.
+Functions that give a status, or free, are called with all arguments zero; all functions with one pointer NULL
+among valid ones, one enumeration that is none, one index or rank that is out of range. What was made is data of
+test_arguments.c, which runs each call in a process of its own.
 """
 import os
 import re
@@ -20,9 +19,6 @@ OBJECTS = ("env", "model", "session", "tensor", "weights", "cuts", "costs", "arc
            "opset_report", "graph", "node", "value", "policy", "calibration", "split_report", "rebatch_report",
            "quantize_report", "prune_report", "convert_report", "divide", "layers", "versus", "trace_report",
            "route", "tracer", "traced", "call", "infer", "part")
-# Those that test_arguments.c makes; the others stay NULL.
-MADE = {f"(void *)given->{o}" for o in ("env", "model", "session", "tensor", "weights", "cuts", "costs", "findings",
-                                        "cancel", "opset_report", "policy", "graph", "node", "value")}
 ENUMS = ("nori_type", "nori_kind", "nori_status", "nori_severity", "nori_quantity", "nori_place",
          "nori_replay_who")
 INTS = ("int", "int64_t", "size_t", "uint64_t", "unsigned", "double", "float")
@@ -86,12 +82,17 @@ def calls_of(result, name, sorts):
     if promised or not sorts:
         yield "zero", ["0"] * len(sorts)
     valid = [s[1] for s in sorts]
-    lacking = any(s[0] == "object" and s[1] not in MADE for s in sorts)
-    for i, (sort, _, wrong) in enumerate(sorts):
+    for i, (_, _, wrong) in enumerate(sorts):
         for w in wrong:
-            if not promised and (w == "0" or lacking):
-                continue
             yield f"argument {i + 1}: {w}", valid[:i] + [w] + valid[i + 1:]
+
+
+def of_nothing(result, sorts, what):
+    """Whether an accessor is asked of a NULL object, and so has neither pointer nor count to return. An
+    environment that is NULL is the default one."""
+    sort, valid, _ = sorts[int(what.split(":")[0].split()[1]) - 1] if what != "zero" else ("", "", [])
+    return (sort == "object" and valid != "(void *)given->env" and what.endswith(": 0")
+            and (result.endswith("*") or result == "size_t") and '"x"' not in [s[1] for s in sorts[2:]])
 
 
 def main():
@@ -108,7 +109,11 @@ def main():
                     continue
                 k = len(rows)
                 call = f"{name}({', '.join(arguments)})"
-                returned = "(long long)" + call if result == "nori_status" else f"((void){call}, -1)"
+                returned = f"((void){call}, -1)"
+                if result == "nori_status":
+                    returned = "(long long)" + call
+                elif of_nothing(result, sorts, what):
+                    returned = f"({call} ? -2 : -1)"
                 bodies.append(f"static long long call_{k}(objects *given)\n{{\n"
                               f"    (void)given;\n    return {returned};\n}}\n")
                 rows.append(f'    {{"{name}", "{what}", call_{k}, {int(what == "zero")}}},\n')

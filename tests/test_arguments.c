@@ -21,7 +21,7 @@
 #include "nori/tools.h"
 #include "nori/weights.h"
 
-enum { FINE, WAS_TAKEN, NO_STATUS, INTERNAL, WITHOUT_TEXT };
+enum { FINE, WAS_TAKEN, NO_STATUS, INTERNAL, WITHOUT_TEXT, OF_NOTHING };
 
 static objects given;
 
@@ -76,7 +76,7 @@ static void child(const wrong_call *c)
     signal(SIGBUS, SIG_DFL);
     alarm(20);
     long long status = c->call(&given);
-    int code = FINE;
+    int code = status == -2 ? OF_NOTHING : FINE;
     if (status >= 0) {
         code = c->zero && status == NORI_OK                            ? WAS_TAKEN
                : strcmp(nori_status_text((nori_status)status), "unknown status") == 0 ? NO_STATUS
@@ -90,7 +90,8 @@ static void child(const wrong_call *c)
 static void comes_back(void **state)
 {
     static const char *const why[] = {"", "NORI_OK was returned", "what was returned is no status",
-                                      "an internal error was returned", "the error has no text"};
+                                      "an internal error was returned", "the error has no text",
+                                      "something was returned of a NULL object"};
     (void)state;
     char folder[] = "/tmp/nori-arguments-XXXXXX";
     assert_non_null(mkdtemp(folder)); /* some write a file called x */
@@ -111,7 +112,7 @@ static void comes_back(void **state)
         } else if (WEXITSTATUS(status) != FINE) {
             int code = WEXITSTATUS(status);
             print_error("%s, %s: %s\n", c->function, c->what,
-                        code <= WITHOUT_TEXT ? why[code] : "ended badly");
+                        code <= OF_NOTHING ? why[code] : "ended badly");
         }
         faults += status != 0;
     }

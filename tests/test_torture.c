@@ -1,6 +1,7 @@
 /* test_torture.c: memory that is not there. Each allocation of loading, compiling, running, checking,
- * writing as text, converting, calibrating and quantizing fails once alone and once for good: an error
- * says so (or nothing is lost by it), all memory comes back, and sizes given back are those asked for. */
+ * writing as text, converting, calibrating, quantizing, of plans and of files of tensors fails once alone and
+ * once for good: an error says so (or nothing is lost by it), all memory comes back, and sizes given back are
+ * those asked for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,12 +10,16 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "nori/compile.h"
 #include "nori/convert.h"
 #include "nori/limits.h"
 #include "nori/text.h"
 #include "nori/tools.h"
+#include "nori/weights.h"
 #include "test_alloc.h"
 
 static const char conv[] =
@@ -108,6 +113,54 @@ static nori_status run_at(job *j, int level, const char *providers)
     }
     nori_tensor_free(in);
     nori_session_free(session);
+    return s;
+}
+
+/* Files of this program, in a folder of its own. */
+static char folder[] = "/tmp/nori-torture-XXXXXX";
+enum { PLAN, WRITTEN, ARCHIVE, NPY, PB, FILES };
+static char files[FILES][64];
+
+static nori_status compile(job *j)
+{
+    return nori_plan_write(j->model, NULL, files[WRITTEN], NULL, &j->err);
+}
+
+/* The plan in place of the model. */
+static nori_status run_plan(job *j)
+{
+    nori_plan_use use = {.size = sizeof(use)};
+    nori_session *session = NULL;
+    nori_model_free(j->model);
+    j->model = NULL;
+    nori_status s = nori_model_load(j->env, files[PLAN], NULL, &j->model, &j->err);
+    s = s == NORI_OK ? nori_session_create(j->model, NULL, &session, &j->err) : s;
+    assert_true(s != NORI_OK || nori_session_plan(session, &use) == 1);
+    nori_session_free(session);
+    return s == NORI_OK ? run_at(j, 2, "cpu") : s;
+}
+
+/* What reads values from files. */
+static nori_status read_files(job *j)
+{
+    nori_archive *archive = NULL;
+    nori_tensor *t[4] = {NULL};
+    nori_weights *weights = NULL;
+    nori_status s = nori_archive_open(j->env, files[ARCHIVE], &archive, &j->err);
+    s = s == NORI_OK ? nori_archive_load(archive, 1, &t[0], &j->err) : s;
+    nori_archive_free(archive);
+    archive = NULL;
+    s = s == NORI_OK ? nori_archive_read(j->env, files[ARCHIVE], &archive, &j->err) : s;
+    s = s == NORI_OK ? nori_value_read(j->env, files[NPY], NORI_KIND_OPTIONAL, &t[1], &j->err) : s;
+    s = s == NORI_OK ? nori_value_read(j->env, files[PB], NORI_KIND_TENSOR, &t[2], &j->err) : s;
+    int64_t rows;
+    s = s == NORI_OK ? nori_tensor_read_rows(j->env, files[NPY], 0, 1, &t[3], &rows, &j->err) : s;
+    s = s == NORI_OK ? nori_weights_open(j->env, files[ARCHIVE], &weights, &j->err) : s;
+    nori_weights_free(weights);
+    for (size_t i = 0; i < 4; i++) {
+        nori_tensor_free(t[i]);
+    }
+    nori_archive_free(archive);
     return s;
 }
 
@@ -295,9 +348,49 @@ static void test_tools(void **state)
     torture("quantize to halves", conv, quantize_half);
 }
 
+static int make_files(void **state)
+{
+    static const char *const names[FILES] = {"plan", "written", "x.npz", "x.npy", "x.pb"};
+    static const char *const arrays[2] = {"a", "b"};
+    (void)state;
+    nori_model *m = NULL;
+    nori_tensor *t = NULL;
+    assert_non_null(mkdtemp(folder));
+    for (size_t i = 0; i < FILES; i++) {
+        snprintf(files[i], sizeof(files[i]), "%s/%s", folder, names[i]);
+    }
+    assert_int_equal(nori_model_from_text(NULL, conv, strlen(conv), NULL, &m, NULL), NORI_OK);
+    assert_int_equal(nori_plan_write(m, NULL, files[PLAN], NULL, NULL), NORI_OK);
+    nori_model_free(m);
+    assert_int_equal(nori_tensor_create(NULL, NORI_FLOAT, 2, (int64_t[]){2, 3}, &t, NULL), NORI_OK);
+    assert_int_equal(nori_archive_write(files[ARCHIVE], arrays, (const nori_tensor *const[]){t, t}, 2, NULL),
+                     NORI_OK);
+    assert_int_equal(nori_tensor_write(t, files[NPY], NULL), NORI_OK);
+    assert_int_equal(nori_tensor_write(t, files[PB], NULL), NORI_OK);
+    nori_tensor_free(t);
+    return 0;
+}
+
+static int remove_files(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < FILES; i++) {
+        unlink(files[i]);
+    }
+    return rmdir(folder); /* nothing half-written is left */
+}
+
+static void test_files(void **state)
+{
+    (void)state;
+    torture("compile", conv, compile);
+    torture("run of a plan", conv, run_plan);
+    torture("files of tensors", conv, read_files);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv), cmocka_unit_test(test_control),
-                                       cmocka_unit_test(test_tools)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+                                       cmocka_unit_test(test_tools), cmocka_unit_test(test_files)};
+    return cmocka_run_group_tests(tests, make_files, remove_files);
 }

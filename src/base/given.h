@@ -23,4 +23,12 @@ nori_status nori__not_given(nori_error *err, const char *function, const char *w
         }                                                        \
     } while (0)
 
+/* An accessor of nothing, or that is given nowhere to write to: it returns what there is of nothing. */
+#define NORI__ASKED(what, otherwise)                             \
+    do {                                                         \
+        if (!(what)) {                                           \
+            return otherwise;                                    \
+        }                                                        \
+    } while (0)
+
 #endif

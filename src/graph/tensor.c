@@ -408,16 +408,19 @@ size_t nori__tensor_footprint(const nori_tensor *t)
 
 nori_kind nori_tensor_kind(const nori_tensor *t)
 {
+    NORI__ASKED(t, NORI_KIND_UNKNOWN);
     return (nori_kind)t->kind;
 }
 
 nori_type nori_tensor_type(const nori_tensor *t)
 {
+    NORI__ASKED(t, NORI_UNDEFINED);
     return (nori_type)t->type;
 }
 
 int nori_tensor_rank(const nori_tensor *t)
 {
+    NORI__ASKED(t, 0);
     return t->rank;
 }
 
@@ -428,31 +431,37 @@ const int64_t *nori_tensor_dims(const nori_tensor *t)
 
 int64_t nori_tensor_elements(const nori_tensor *t)
 {
+    NORI__ASKED(t, 0);
     return t->kind == NORI_KIND_TENSOR ? t->count : 0;
 }
 
 size_t nori_tensor_bytes(const nori_tensor *t)
 {
+    NORI__ASKED(t, 0);
     return t->kind == NORI_KIND_TENSOR ? t->bytes : 0;
 }
 
 void *nori_tensor_data(nori_tensor *t)
 {
+    NORI__ASKED(t, NULL);
     return t->kind == NORI_KIND_TENSOR && nori__tensor_settle(t) ? t->data : NULL;
 }
 
 const void *nori_tensor_const_data(const nori_tensor *t)
 {
+    NORI__ASKED(t, NULL);
     return t->kind == NORI_KIND_TENSOR && nori__tensor_settle(t) ? t->data : NULL;
 }
 
 size_t nori_tensor_item_count(const nori_tensor *t)
 {
+    NORI__ASKED(t, 0);
     return t->kind == NORI_KIND_TENSOR ? 0 : (size_t)t->count;
 }
 
 nori_tensor *nori_tensor_item(const nori_tensor *t, size_t index)
 {
+    NORI__ASKED(t, NULL);
     return index < nori_tensor_item_count(t) ? ((nori_tensor **)t->data)[index] : NULL;
 }
 

@@ -23,6 +23,7 @@ static pthread_once_t default_limits = PTHREAD_ONCE_INIT;
 
 void nori_env_options_default(nori_env_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_env_options){.size = sizeof(*options)};
 }
 

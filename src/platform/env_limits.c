@@ -1,5 +1,6 @@
 /* env_limits.c: what limits are when nobody said anything, and how much memory there is. */
 #include "platform/env_limits.h"
+#include "base/given.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ uint64_t nori__machine_bytes(const char *root)
 
 void nori_limits_default(nori_limits *limits)
 {
+    NORI__ASKED(limits, );
     *limits = (nori_limits){
         .size = sizeof(*limits),
         .model_bytes = 64 * GB,
@@ -53,6 +55,7 @@ void nori_limits_default(nori_limits *limits)
 
 void nori_env_limits(const nori_env *env, nori_limits *limits)
 {
+    NORI__ASKED(limits, );
     size_t size = limits->size < sizeof(*limits) ? limits->size : sizeof(*limits);
     memcpy(limits, nori__env_limits(env), size);
     limits->size = size;

@@ -37,21 +37,25 @@ void nori_cancel_free(nori_cancel *c)
 
 void nori_cancel_request(nori_cancel *c)
 {
+    NORI__ASKED(c, );
     atomic_store_explicit(&c->asked, 1, memory_order_relaxed);
 }
 
 void nori_cancel_reset(nori_cancel *c)
 {
+    NORI__ASKED(c, );
     atomic_store_explicit(&c->asked, 0, memory_order_relaxed);
 }
 
 int nori_cancel_requested(const nori_cancel *c)
 {
+    NORI__ASKED(c, 0);
     return atomic_load_explicit(&c->asked, memory_order_relaxed);
 }
 
 void nori_run_options_default(nori_run_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_run_options){.size = sizeof(*options)};
 }
 

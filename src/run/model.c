@@ -11,6 +11,7 @@
 
 void nori_load_options_default(nori_load_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_load_options){.size = sizeof(*options)};
 }
 
@@ -345,56 +346,69 @@ nori_status nori__model_from_bytes(nori_env *env, nori__text *bytes, const char 
 
 size_t nori_model_input_count(const nori_model *m)
 {
+    NORI__ASKED(m, 0);
     return m->n_inputs;
 }
 
 const nori_value_info *nori_model_input(const nori_model *m, size_t i)
 {
+    NORI__ASKED(m, NULL);
     return i < m->n_inputs ? &m->inputs[i] : NULL;
 }
 
 size_t nori_model_output_count(const nori_model *m)
 {
+    NORI__ASKED(m, 0);
     return m->n_outputs;
 }
 
 const nori_value_info *nori_model_output(const nori_model *m, size_t i)
 {
+    NORI__ASKED(m, NULL);
     return i < m->n_outputs ? &m->outputs[i] : NULL;
 }
 
 const char *nori_model_warning(const nori_model *m, size_t i)
 {
+    NORI__ASKED(m, NULL);
     return i < m->ir->warnings.count ? m->ir->warnings.items[i] : NULL;
 }
 
 const nori_graph *nori_model_graph(const nori_model *m)
 {
+    NORI__ASKED(m, NULL);
     return m->ir->main;
 }
 
 int64_t nori_model_ir_version(const nori_model *m)
 {
+    NORI__ASKED(m, 0);
     return m->ir->ir_version;
 }
 
 const char *nori_model_producer(const nori_model *m)
 {
+    NORI__ASKED(m, NULL);
     return m->producer;
 }
 
 const char *nori_model_path(const nori_model *m)
 {
+    NORI__ASKED(m, NULL);
     return m->source->path;
 }
 
 uint64_t nori_model_file_bytes(const nori_model *m)
 {
+    NORI__ASKED(m, 0);
     return m->source->bytes;
 }
 
 int nori_model_opset(const nori_model *m, size_t i, const char **domain, int64_t *version)
 {
+    NORI__ASKED(m, 0);
+    NORI__ASKED(domain, 0);
+    NORI__ASKED(version, 0);
     if (i >= m->ir->opset_count) {
         return 0;
     }
@@ -412,6 +426,7 @@ static const char *text_of(const nori_model *m, nori__str s)
 
 int nori_model_metadata(const nori_model *m, size_t i, const char **key, const char **value)
 {
+    NORI__ASKED(m, 0);
     if (i >= m->source->pb->metadata.count) {
         return 0;
     }
@@ -423,6 +438,7 @@ int nori_model_metadata(const nori_model *m, size_t i, const char **key, const c
 int nori_model_function(const nori_model *m, size_t i, const char **domain, const char **name,
                         size_t *node_count)
 {
+    NORI__ASKED(m, 0);
     if (i >= m->source->pb->functions.count) {
         return 0;
     }
@@ -435,6 +451,7 @@ int nori_model_function(const nori_model *m, size_t i, const char **domain, cons
 
 const char *nori_model_external(const nori_model *m, size_t index)
 {
+    NORI__ASKED(m, NULL);
     const nori__pb_graph *g = m->source->pb->graph;
     nori__str seen = {NULL, 0};
     if (m->source->plan) { /* in the file itself */

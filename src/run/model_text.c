@@ -1,15 +1,18 @@
 /* model_text.c: a model as text and back: the textual form of graph/ around what loading does. */
 #include "graph/text_form.h"
+#include "base/given.h"
 #include "nori/text.h"
 #include "run/run.h"
 
 void nori_text_options_default(nori_text_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_text_options){.size = sizeof(*options), .inline_elements = -1};
 }
 
 void nori_text_read_options_default(nori_text_read_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_text_read_options){.size = sizeof(*options)};
 }
 

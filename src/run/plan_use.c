@@ -3,6 +3,7 @@
 
 #include "providers/cpu/ways.h"
 #include "run/plan_file.h"
+#include "base/given.h"
 
 static void tell(nori_session *s, const nori_session_options *o, nori_log_level level,
                  const char *text)
@@ -130,6 +131,7 @@ static const char *ways_text(nori__arena *arena, const nori__plan_file *plan)
 
 int nori_model_plan(const nori_model *model, nori_plan_info *info)
 {
+    NORI__ASKED(model, 0);
     const nori__plan_file *plan = model->source->plan;
     if (!plan) {
         return 0;
@@ -152,6 +154,8 @@ int nori_model_plan(const nori_model *model, nori_plan_info *info)
 
 int nori_session_plan(const nori_session *s, nori_plan_use *use)
 {
+    NORI__ASKED(s, 0);
+    NORI__ASKED(use, 0);
     nori_plan_use u = {.size = use->size, .why_not = s->plan_note ? s->plan_note : ""};
     if (!s->source->plan && !s->kept.path) {
         return 0;

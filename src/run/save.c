@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "nori/edit.h"
+#include "base/given.h"
 #include "run/place_data.h"
 
 #define BUFFER ((size_t)1 << 16)
@@ -25,6 +26,7 @@ typedef struct saving {
 
 void nori_save_options_default(nori_save_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_save_options){.size = sizeof(*options), .threshold = 1024, .most = INT32_MAX};
 }
 

@@ -13,6 +13,7 @@
 
 void nori_session_options_default(nori_session_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_session_options){.size = sizeof(*options), .level = 2};
 }
 
@@ -451,6 +452,7 @@ nori_status nori_session_run_with(nori_session *s, const nori_run_options *optio
 
 void nori_session_trim(nori_session *s)
 {
+    NORI__ASKED(s, );
     pthread_mutex_lock(&s->lock);
     nori__context *list = s->idle;
     s->idle = NULL;

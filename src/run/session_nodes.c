@@ -1,5 +1,6 @@
 /* session_nodes.c: who runs what in a session: its providers, parts and nodes. */
 #include "run/run.h"
+#include "base/given.h"
 
 #define NO_PART SIZE_MAX
 
@@ -56,6 +57,9 @@ nori_status nori__note_nodes(nori_session *s, nori_error *err)
 int nori_session_provider(const nori_session *s, size_t index, const char **label,
                           const char **engine)
 {
+    NORI__ASKED(s, 0);
+    NORI__ASKED(label, 0);
+    NORI__ASKED(engine, 0);
     if (index >= s->n_providers) {
         return 0;
     }
@@ -66,6 +70,7 @@ int nori_session_provider(const nori_session *s, size_t index, const char **labe
 
 int nori_session_part(const nori_session *s, size_t index, nori_part_info *info)
 {
+    NORI__ASKED(s, 0);
     if (index >= s->split.islands.count) {
         return 0;
     }
@@ -91,6 +96,7 @@ int nori_session_part(const nori_session *s, size_t index, nori_part_info *info)
 
 int nori_session_splitter(const nori_session *s, size_t index, nori_splitter_info *info)
 {
+    NORI__ASKED(s, 0);
     if (index >= s->split.splitters.count) {
         return 0;
     }
@@ -108,6 +114,8 @@ int nori_session_splitter(const nori_session *s, size_t index, nori_splitter_inf
 
 int nori_session_node(const nori_session *s, size_t index, nori_node_info *info)
 {
+    NORI__ASKED(s, 0);
+    NORI__ASKED(info, 0);
     if (index >= s->n_nodes) {
         return 0;
     }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "tools/check/check_internal.h"
+#include "base/given.h"
 
 typedef struct entry {
     int severity;
@@ -116,11 +117,13 @@ nori_status nori__findings_close(nori_findings *f, nori_error *err)
 
 size_t nori_findings_count(const nori_findings *f)
 {
+    NORI__ASKED(f, 0);
     return f->count;
 }
 
 size_t nori_findings_at_least(const nori_findings *f, nori_severity severity)
 {
+    NORI__ASKED(f, 0);
     size_t n = 0;
     while (n < f->count && f->sorted[n].severity >= (int)severity) {
         n++;
@@ -130,10 +133,12 @@ size_t nori_findings_at_least(const nori_findings *f, nori_severity severity)
 
 const nori_finding *nori_findings_at(const nori_findings *f, size_t index)
 {
+    NORI__ASKED(f, NULL);
     return index < f->count ? &f->sorted[index] : NULL;
 }
 
 void nori_check_options_default(nori_check_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_check_options){.size = sizeof(*options)};
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "graph/tensor.h"
+#include "base/given.h"
 #include "nori/tools.h"
 
 static bool same_string(const nori_tensor *a, const nori_tensor *b, int64_t i)
@@ -133,6 +134,9 @@ static bool walk(const nori_tensor *got, const nori_tensor *want, double atol, d
 void nori_tensor_compare(const nori_tensor *got, const nori_tensor *want, double atol, double rtol,
                          nori_difference *difference)
 {
+    NORI__ASKED(got, );
+    NORI__ASKED(want, );
+    NORI__ASKED(difference, );
     nori_difference d = {.size = difference->size};
     double sums[2] = {0, 0}, worst = 0;
     bool same = walk(got, want, atol, rtol, &d, sums, &worst);

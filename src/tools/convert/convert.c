@@ -1,5 +1,6 @@
 /* convert.c: nori_convert: a copy of the graph goes to its operator set and becomes a model. */
 #include "ops/forms.h"
+#include "base/given.h"
 #include "ops/schema.h"
 #include "run/run.h"
 #include "tools/convert/lower.h"
@@ -12,6 +13,7 @@ struct nori_convert_report {
 
 void nori_convert_options_default(nori_convert_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_convert_options){.size = sizeof(*options)};
 }
 
@@ -218,11 +220,15 @@ void nori_convert_report_free(nori_convert_report *r)
 
 int nori_convert_report_blocker(const nori_convert_report *r, size_t index, nori_blocker *blocker)
 {
+    NORI__ASKED(r, 0);
+    NORI__ASKED(blocker, 0);
     return nori__blocker_at(&r->blockers, index, blocker);
 }
 
 void nori_convert_report_summary(const nori_convert_report *r, nori_convert_summary *summary)
 {
+    NORI__ASKED(r, );
+    NORI__ASKED(summary, );
     size_t size = summary->size < sizeof(r->summary) ? summary->size : sizeof(r->summary);
     memcpy(summary, &r->summary, size);
     summary->size = size;

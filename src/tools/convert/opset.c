@@ -1,6 +1,7 @@
 /* opset.c: nori_opset_find: the lowest operator set, found by converting to each from 1 on, and what
  * runtimes say to the file. */
 #include "ops/forms.h"
+#include "base/given.h"
 #include "ops/schema.h"
 #include "run/run.h"
 #include "tools/convert/lower.h"
@@ -146,6 +147,7 @@ void nori_opset_report_free(nori_opset_report *r)
 
 void nori_opset_report_summary(const nori_opset_report *r, nori_opset_summary *summary)
 {
+    NORI__ASKED(summary, );
     size_t size = summary->size < sizeof(r->summary) ? summary->size : sizeof(r->summary);
     memcpy(summary, &r->summary, size);
     summary->size = size;
@@ -153,12 +155,16 @@ void nori_opset_report_summary(const nori_opset_report *r, nori_opset_summary *s
 
 int nori_opset_report_blocker(const nori_opset_report *r, size_t index, nori_blocker *blocker)
 {
+    NORI__ASKED(r, 0);
+    NORI__ASKED(blocker, 0);
     return nori__blocker_at(&r->blockers, index, blocker);
 }
 
 int nori_opset_report_runtime(const nori_opset_report *r, size_t index,
                               nori_runtime_verdict *verdict)
 {
+    NORI__ASKED(r, 0);
+    NORI__ASKED(verdict, 0);
     if (index >= r->runtimes.count) {
         return 0;
     }

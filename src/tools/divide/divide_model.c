@@ -106,6 +106,7 @@ void nori_divide_free(nori_divide *c)
 
 size_t nori_divide_node_count(const nori_divide *c)
 {
+    NORI__ASKED(c, 0);
     return c->n_nodes;
 }
 
@@ -197,6 +198,8 @@ static void tell(nori_divide *c, const nori_divide_link *link, nori_division *ou
 
 int nori_divide_at(nori_divide *c, size_t index, const nori_divide_link *given, nori_division *cut)
 {
+    NORI__ASKED(c, 0);
+    NORI__ASKED(cut, 0);
     nori_divide_link link = {0};
     memcpy(&link, given, given->size < sizeof(link) ? given->size : sizeof(link));
     if (index + 1 >= c->n_nodes) {

@@ -1,5 +1,6 @@
 /* cuts.c: where a model may be cut in two along its order of nodes, and what would cross. */
 #include "tools/edit/editing.h"
+#include "base/given.h"
 
 struct nori_cuts {
     nori__arena arena;
@@ -20,6 +21,7 @@ typedef struct sweep {
 
 void nori_cuts_options_default(nori_cuts_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_cuts_options){.size = sizeof(*options)};
 }
 
@@ -178,11 +180,14 @@ nori_status nori_cuts_find(const nori_model *model, const nori_cuts_options *opt
 
 size_t nori_cuts_count(const nori_cuts *cuts)
 {
+    NORI__ASKED(cuts, 0);
     return cuts->rows.count;
 }
 
 int nori_cuts_at(const nori_cuts *cuts, size_t index, nori_cut *cut)
 {
+    NORI__ASKED(cuts, 0);
+    NORI__ASKED(cut, 0);
     if (index >= cuts->rows.count) {
         return 0;
     }

@@ -2,11 +2,13 @@
 #include <stdio.h>
 
 #include "nori/convert.h"
+#include "base/given.h"
 #include "ops/forms.h"
 #include "tools/edit/merging.h"
 
 void nori_merge_options_default(nori_merge_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_merge_options){.size = sizeof(*options)};
     nori_proof_options_default(&options->proof);
 }

@@ -1,6 +1,7 @@
 /* narrow.c: parts of a model that hand floats over as bytes: which values those are, and the order of
  * the work. */
 #include "tools/edit/narrow.h"
+#include "base/given.h"
 
 struct nori_narrow_report {
     nori__arena arena;
@@ -11,6 +12,7 @@ struct nori_narrow_report {
 
 void nori_narrow_options_default(nori_narrow_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_narrow_options){.size = sizeof(*options), .tolerance = 0.05};
     nori_proof_options_default(&options->proof);
 }
@@ -174,6 +176,7 @@ nori_status nori_narrow(const nori_model *model, const nori_model *const *parts,
 
 int nori_narrow_report_value(const nori_narrow_report *r, size_t index, nori_narrowed *value)
 {
+    NORI__ASKED(r, 0);
     if (index >= r->count) {
         return 0;
     }
@@ -185,6 +188,7 @@ int nori_narrow_report_value(const nori_narrow_report *r, size_t index, nori_nar
 
 void nori_narrow_report_result(const nori_narrow_report *r, nori_narrow_result *result)
 {
+    NORI__ASKED(result, );
     size_t size = result->size < sizeof(*result) ? result->size : sizeof(*result);
     memcpy(result, &r->result, size);
     result->size = size;

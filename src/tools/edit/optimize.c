@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "nori/tools.h"
+#include "base/given.h"
 #include "passes/passes.h"
 #include "tools/edit/optimize.h"
 
@@ -13,6 +14,7 @@
 
 void nori_optimize_options_default(nori_optimize_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_optimize_options){.size = sizeof(*options)};
     nori_proof_options_default(&options->proof);
 }

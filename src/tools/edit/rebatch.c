@@ -6,12 +6,14 @@
 #include <stdio.h>
 
 #include "passes/passes.h"
+#include "base/given.h"
 #include "tools/edit/rebatch.h"
 
 #define FACTOR 7 /* the larger batch: a size that is unlikely to be another's */
 
 void nori_rebatch_options_default(nori_rebatch_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_rebatch_options){.size = sizeof(*options), .name = "batch"};
     nori_proof_options_default(&options->proof);
 }
@@ -387,6 +389,8 @@ nori_status nori_rebatch(const nori_model *model, const nori_rebatch_options *op
 
 int nori_rebatch_report_change(const nori_rebatch_report *r, size_t index, nori_rebatch_change *change)
 {
+    NORI__ASKED(r, 0);
+    NORI__ASKED(change, 0);
     if (index >= r->rows.count) {
         return 0;
     }
@@ -398,11 +402,14 @@ int nori_rebatch_report_change(const nori_rebatch_report *r, size_t index, nori_
 
 int64_t nori_rebatch_report_before(const nori_rebatch_report *r)
 {
+    NORI__ASKED(r, 0);
     return r->before;
 }
 
 void nori_rebatch_report_proof(const nori_rebatch_report *r, nori_proof *proof)
 {
+    NORI__ASKED(r, );
+    NORI__ASKED(proof, );
     nori__proof_give(&r->proof, proof);
 }
 

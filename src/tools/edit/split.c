@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "tools/edit/editing.h"
+#include "base/given.h"
 
 struct nori_split_report {
     nori__arena arena;
@@ -30,11 +31,13 @@ typedef struct splitting {
 
 void nori_proof_options_default(nori_proof_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_proof_options){.size = sizeof(*options), .seed = 1};
 }
 
 void nori_split_options_default(nori_split_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_split_options){.size = sizeof(*options)};
     nori_proof_options_default(&options->proof);
 }
@@ -563,6 +566,8 @@ nori_status nori_split(const nori_model *model, const nori_split_options *option
 
 int nori_split_report_part(const nori_split_report *r, size_t index, nori_split_part *part)
 {
+    NORI__ASKED(r, 0);
+    NORI__ASKED(part, 0);
     if (index >= r->count) {
         return 0;
     }
@@ -574,6 +579,8 @@ int nori_split_report_part(const nori_split_report *r, size_t index, nori_split_
 
 void nori_split_report_proof(const nori_split_report *r, nori_proof *proof)
 {
+    NORI__ASKED(r, );
+    NORI__ASKED(proof, );
     nori__proof_give(&r->proof, proof);
 }
 

@@ -187,17 +187,20 @@ size_t nori_archive_count(const nori_archive *archive)
 
 const nori_value_info *nori_archive_info(const nori_archive *archive, size_t index)
 {
+    NORI__ASKED(archive, NULL);
     return archive && index < archive->count ? &archive->arrays[index].info : NULL;
 }
 
 const char *nori_archive_name(const nori_archive *archive, size_t index)
 {
+    NORI__ASKED(archive, NULL);
     const nori_value_info *info = nori_archive_info(archive, index);
     return info ? info->name : NULL;
 }
 
 nori_tensor *nori_archive_tensor(const nori_archive *archive, size_t index)
 {
+    NORI__ASKED(archive, NULL);
     return archive && index < archive->count ? archive->arrays[index].tensor : NULL;
 }
 

@@ -196,10 +196,12 @@ nori_status nori_tensor_write(const nori_tensor *t, const char *path, nori_error
 
 double nori_tensor_number(const nori_tensor *t, int64_t index)
 {
+    NORI__ASKED(t, 0.0);
     return t->type == NORI_STRING ? (double)NAN : nori__tensor_get_f64(t, index);
 }
 
 int64_t nori_tensor_integer(const nori_tensor *t, int64_t index)
 {
+    NORI__ASKED(t, 0);
     return t->type == NORI_STRING ? 0 : nori__tensor_get_i64(t, index);
 }

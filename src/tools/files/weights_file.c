@@ -142,16 +142,20 @@ void nori_weights_free(nori_weights *w)
 
 size_t nori_weights_count(const nori_weights *w)
 {
+    NORI__ASKED(w, 0);
     return w->list.count;
 }
 
 const char *nori_weights_name(const nori_weights *w, size_t index)
 {
+    NORI__ASKED(w, NULL);
     return index < w->list.count ? ((const entry *)w->list.items[index])->name : NULL;
 }
 
 int nori_weights_has(const nori_weights *w, const char *name)
 {
+    NORI__ASKED(w, 0);
+    NORI__ASKED(name, 0);
     return nori__map_get(&w->names, name) != NULL;
 }
 

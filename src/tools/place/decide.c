@@ -7,6 +7,7 @@
 
 void nori_place_question_default(nori_place_question *q)
 {
+    NORI__ASKED(q, );
     *q = (nori_place_question){.size = sizeof(*q), .margin = 0.1, .percentile = 0.99};
 }
 

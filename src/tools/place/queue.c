@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/base.h"
+#include "base/given.h"
 #include "nori/place.h"
 
 /* Erlang's formula C, the share of calls that wait, from his formula B by its recurrence
@@ -18,6 +19,9 @@ static double erlang_c(int servers, double offered)
 int nori_queue_wait(const nori_times *service, int servers, double rate, nori_times *wait,
                     double *load)
 {
+    NORI__ASKED(service, 0);
+    NORI__ASKED(wait, 0);
+    NORI__ASKED(load, 0);
     double mean = nori_times_mean(service), offered = rate * mean;
     servers = servers < 1 ? 1 : servers;
     *load = offered / servers;

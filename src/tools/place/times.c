@@ -22,6 +22,7 @@ static double share(int i)
 
 void nori_times_constant(nori_times *t, double value)
 {
+    NORI__ASKED(t, );
     for (int i = 0; i < N; i++) {
         t->at[i] = value;
     }
@@ -37,6 +38,7 @@ static double integral(double p)
 
 void nori_times_exponential(nori_times *t, double mean)
 {
+    NORI__ASKED(t, );
     for (int i = 0; i < N; i++) {
         t->at[i] = mean * N * (integral((i + 1.0) / N) - integral((double)i / N));
     }
@@ -109,6 +111,7 @@ nori_status nori_times_percentiles(nori_times *t, const double *p, const double 
 
 double nori_times_mean(const nori_times *t)
 {
+    NORI__ASKED(t, 0.0);
     double sum = 0;
     for (int i = 0; i < N; i++) {
         sum += t->at[i];
@@ -118,6 +121,7 @@ double nori_times_mean(const nori_times *t)
 
 double nori_times_cv2(const nori_times *t)
 {
+    NORI__ASKED(t, 0.0);
     double mean = nori_times_mean(t), sum = 0;
     for (int i = 0; i < N; i++) {
         sum += (t->at[i] - mean) * (t->at[i] - mean);
@@ -128,6 +132,7 @@ double nori_times_cv2(const nori_times *t)
 /* Straight lines between the middles of the slices. */
 double nori_times_quantile(const nori_times *t, double p)
 {
+    NORI__ASKED(t, 0.0);
     double at = p * N - 0.5;
     if (at <= 0) {
         return t->at[0];
@@ -141,6 +146,7 @@ double nori_times_quantile(const nori_times *t, double p)
 
 double nori_times_within(const nori_times *t, double limit)
 {
+    NORI__ASKED(t, 0.0);
     int i = 0;
     while (i < N && t->at[i] <= limit) {
         i++;
@@ -155,6 +161,9 @@ static bool is_constant(const nori_times *t)
 
 void nori_times_add(nori_times *sum, const nori_times *a, const nori_times *b)
 {
+    NORI__ASKED(sum, );
+    NORI__ASKED(a, );
+    NORI__ASKED(b, );
     if (is_constant(a) || is_constant(b)) {
         double fixed = is_constant(a) ? a->at[0] : b->at[0];
         const nori_times *other = is_constant(a) ? b : a;

@@ -9,6 +9,7 @@
 
 void nori_prune_options_default(nori_prune_options *o)
 {
+    NORI__ASKED(o, );
     *o = (nori_prune_options){.size = sizeof(*o), .share = 0.5};
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "tools/prune/prune.h"
+#include "base/given.h"
 
 nori_prune_report *nori__prune_report_new(const nori_allocator *a)
 {
@@ -42,6 +43,8 @@ void nori__prune_report_node(nori__pruner *p, const nori__node *n, nori_prune_no
 
 int nori_prune_report_node(const nori_prune_report *r, size_t i, nori_prune_node *node)
 {
+    NORI__ASKED(r, 0);
+    NORI__ASKED(node, 0);
     if (i >= r->nodes.count) {
         return 0;
     }
@@ -53,6 +56,8 @@ int nori_prune_report_node(const nori_prune_report *r, size_t i, nori_prune_node
 
 void nori_prune_report_summary(const nori_prune_report *r, nori_prune_summary *summary)
 {
+    NORI__ASKED(r, );
+    NORI__ASKED(summary, );
     nori_prune_summary s = r->summary;
     s.size = summary->size;
     memcpy(summary, &s, summary->size < sizeof(s) ? summary->size : sizeof(s));

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "tools/quantize/quantize.h"
+#include "base/given.h"
 
 bool nori__quant_limits(nori_type type, int64_t *q_min, int64_t *q_max)
 {
@@ -75,6 +76,7 @@ nori_status nori_quant_range(nori_type type, double r_min, double r_max, int sym
 
 int64_t nori_quantize_number(const nori_quant *quant, double real, int *saturated)
 {
+    NORI__ASKED(quant, 0);
     double q = nearbyint(real / quant->scale) + (double)quant->zero_point;
     bool out = !(q >= (double)quant->q_min && q <= (double)quant->q_max);
     if (saturated) {
@@ -90,5 +92,6 @@ int64_t nori_quantize_number(const nori_quant *quant, double real, int *saturate
 
 double nori_dequantize_number(const nori_quant *quant, int64_t q)
 {
+    NORI__ASKED(quant, 0.0);
     return quant->scale * (double)(q - quant->zero_point);
 }

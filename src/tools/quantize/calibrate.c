@@ -171,6 +171,7 @@ nori_status nori__q_calibrate(nori__quantizer *q)
 
 void nori_calibrate_options_default(nori_calibrate_options *o)
 {
+    NORI__ASKED(o, );
     *o = (nori_calibrate_options){.size = sizeof(*o)};
 }
 

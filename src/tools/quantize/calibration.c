@@ -100,11 +100,14 @@ nori_status nori_calibration_merge(nori_calibration *into, const nori_calibratio
 
 uint64_t nori_calibration_samples(const nori_calibration *c)
 {
+    NORI__ASKED(c, 0);
     return c->samples;
 }
 
 int nori_calibration_at(nori_calibration *c, size_t index, nori_calibrated *value)
 {
+    NORI__ASKED(c, 0);
+    NORI__ASKED(value, 0);
     if (index >= c->names.count) {
         return 0;
     }

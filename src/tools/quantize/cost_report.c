@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "tools/quantize/cost_report.h"
+#include "base/given.h"
 
 nori_quantize_report *nori__q_report_new(const nori_allocator *a)
 {
@@ -144,6 +145,8 @@ void nori__q_note(nori__quantizer *q, const char *fmt, ...)
 
 int nori_quantize_report_node(const nori_quantize_report *r, size_t i, nori_quantize_node *node)
 {
+    NORI__ASKED(r, 0);
+    NORI__ASKED(node, 0);
     if (i >= r->nodes.count) {
         return 0;
     }
@@ -155,6 +158,8 @@ int nori_quantize_report_node(const nori_quantize_report *r, size_t i, nori_quan
 
 int nori_quantize_report_value(const nori_quantize_report *r, size_t i, nori_quantize_value *value)
 {
+    NORI__ASKED(r, 0);
+    NORI__ASKED(value, 0);
     if (i >= r->values.count) {
         return 0;
     }
@@ -166,11 +171,14 @@ int nori_quantize_report_value(const nori_quantize_report *r, size_t i, nori_qua
 
 const char *nori_quantize_report_note(const nori_quantize_report *r, size_t i)
 {
+    NORI__ASKED(r, NULL);
     return i < r->notes.count ? r->notes.items[i] : NULL;
 }
 
 void nori_quantize_report_summary(const nori_quantize_report *r, nori_quantize_summary *summary)
 {
+    NORI__ASKED(r, );
+    NORI__ASKED(summary, );
     nori_quantize_summary s = r->summary;
     s.size = summary->size;
     for (size_t i = 0; i < r->nodes.count; i++) {

@@ -8,6 +8,7 @@
 
 void nori_quantize_options_default(nori_quantize_options *o)
 {
+    NORI__ASKED(o, );
     *o = (nori_quantize_options){.size = sizeof(*o),
                                  .activation_type = NORI_UINT8,
                                  .weight_type = NORI_INT8,

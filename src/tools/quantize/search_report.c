@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "tools/quantize/cost_report.h"
+#include "base/given.h"
 #include "tools/quantize/search.h"
 
 static char *text_of(nori_quantize_report *r, const char *fmt, va_list args)
@@ -79,6 +80,8 @@ void nori__q_report_try(nori__q_tries *t, const char *label, const nori__q_score
 
 int nori_quantize_report_step(const nori_quantize_report *r, size_t i, nori_quantize_step_row *row)
 {
+    NORI__ASKED(r, 0);
+    NORI__ASKED(row, 0);
     if (i >= r->steps.count) {
         return 0;
     }
@@ -104,6 +107,8 @@ static bool on_front(const nori_quantize_report *r, const nori_quantize_try *e)
 
 int nori_quantize_report_try(const nori_quantize_report *r, size_t i, nori_quantize_try *row)
 {
+    NORI__ASKED(r, 0);
+    NORI__ASKED(row, 0);
     if (i >= r->tries.count) {
         return 0;
     }
@@ -116,5 +121,6 @@ int nori_quantize_report_try(const nori_quantize_report *r, size_t i, nori_quant
 
 const char *nori_quantize_report_advice(const nori_quantize_report *r, size_t i)
 {
+    NORI__ASKED(r, NULL);
     return i < r->advice.count ? r->advice.items[i] : NULL;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "nori/tools.h"
+#include "base/given.h"
 #include "ops/custom.h"
 #include "providers/providers.h"
 
@@ -40,6 +41,7 @@ static const nori__schema *facts_at(size_t index, bool *custom)
 
 int nori_capability_at(size_t index, nori_capability *capability)
 {
+    NORI__ASKED(capability, 0);
     bool custom;
     const nori__schema *s = facts_at(index, &custom);
     if (!s) {
@@ -107,6 +109,8 @@ static bool takes(const nori_provider *p, const nori__schema *s, const nori__op 
 
 void nori_capability_types(size_t index, const nori_provider *provider, char *types, size_t size)
 {
+    NORI__ASKED(provider, );
+    NORI__ASKED(types, );
     const nori__schema *s = nori__schema_at(index);
     const nori__op *op = s ? nori__op_find(s->domain, s->name) : NULL;
     const nori__schema_arg *arg = s ? leading(s) : NULL;

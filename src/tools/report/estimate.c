@@ -265,6 +265,8 @@ void nori_costs_free(nori_costs *c)
 
 void nori_costs_total(const nori_costs *c, nori_cost_total *total)
 {
+    NORI__ASKED(c, );
+    NORI__ASKED(total, );
     nori_cost_total t = c->total;
     t.size = total->size;
     memcpy(total, &t, t.size < sizeof(t) ? t.size : sizeof(t));
@@ -272,6 +274,8 @@ void nori_costs_total(const nori_costs *c, nori_cost_total *total)
 
 int nori_costs_at(const nori_costs *c, size_t index, nori_cost *cost)
 {
+    NORI__ASKED(c, 0);
+    NORI__ASKED(cost, 0);
     if (index >= c->count) {
         return 0;
     }
@@ -283,5 +287,7 @@ int nori_costs_at(const nori_costs *c, size_t index, nori_cost *cost)
 
 const nori_tensor *nori_costs_value(const nori_costs *c, const char *name)
 {
+    NORI__ASKED(c, NULL);
+    NORI__ASKED(name, NULL);
     return nori__map_get(&c->values, name);
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "nori/tools.h"
+#include "base/given.h"
 #include "ops/op.h"
 #include "ops/schema.h"
 #include "run/run.h"
@@ -43,6 +44,7 @@ int nori_usable_threads(char *reason, size_t size)
 
 int nori_session_profile(const nori_session *session, size_t index, nori_profile_row *row)
 {
+    NORI__ASKED(session, 0);
     const nori__step *step =
         session->times && index < session->n_step_ids ? session->steps[index] : NULL;
     if (!step) {
@@ -79,6 +81,9 @@ static const struct {
 
 int nori_library_at(size_t index, const char **name, const char **use, int *have)
 {
+    NORI__ASKED(name, 0);
+    NORI__ASKED(use, 0);
+    NORI__ASKED(have, 0);
     if (index >= NORI__COUNT(libraries)) {
         return 0;
     }

@@ -23,6 +23,7 @@ struct nori_policy {
 
 void nori_policy_options_default(nori_policy_options *o)
 {
+    NORI__ASKED(o, );
     *o = (nori_policy_options){.size = sizeof(*o), .percentile = 0.99, .margin = 0.1, .dwell = 5,
                                .weight = 0.2, .explore = 0.02, .failures = 2, .retry_s = 1};
 }
@@ -166,6 +167,7 @@ static nori_place look_beside(nori_policy *p)
 
 nori_place nori_policy_choose(nori_policy *p, double now, nori_place *also)
 {
+    NORI__ASKED(p, 0);
     (void)now;
     settle(p);
     p->calls++;
@@ -189,6 +191,7 @@ static void open_circuit(nori_policy *p, double now)
 
 void nori_policy_told(nori_policy *p, nori_place place, double seconds, int answered, double now)
 {
+    NORI__ASKED(p, );
     int i = (int)place - 1;
     if (i < 0 || i >= NORI_PLACES || !(isfinite(seconds) && seconds >= 0)) {
         return;
@@ -219,11 +222,13 @@ void nori_policy_overdue(nori_policy *p, nori_place place, double now)
 
 int nori_policy_probe_due(nori_policy *p, double now)
 {
+    NORI__ASKED(p, 0);
     return p->open && now >= p->retry_at;
 }
 
 void nori_policy_probed(nori_policy *p, int answered, double now)
 {
+    NORI__ASKED(p, );
     if (answered) { /* what was lost while it was gone says nothing of what it takes now */
         p->open = false;
         p->failed = p->o.failures - 1;
@@ -237,6 +242,7 @@ void nori_policy_probed(nori_policy *p, int answered, double now)
 
 double nori_policy_hedge(const nori_policy *p, nori_place place)
 {
+    NORI__ASKED(p, 0.0);
     int i = (int)place - 1;
     if (i < 0 || i >= NORI_PLACES) {
         return 0;
@@ -252,6 +258,8 @@ double nori_policy_hedge(const nori_policy *p, nori_place place)
 
 void nori_policy_look(const nori_policy *p, nori_policy_view *view)
 {
+    NORI__ASKED(p, );
+    NORI__ASKED(view, );
     nori_policy_view v = {.size = view->size, .place = (nori_place)(p->now + 1), .open = p->open,
                           .calls = p->calls, .switches = p->switches};
     for (int i = 0; i < NORI_PLACES; i++) {

@@ -22,6 +22,7 @@ typedef struct replay {
 
 void nori_replay_options_default(nori_replay_options *o)
 {
+    NORI__ASKED(o, );
     *o = (nori_replay_options){.size = sizeof(*o), .late_s = -1, .lost_s = 1};
     nori_policy_options_default(&o->policy);
 }

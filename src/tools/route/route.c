@@ -7,6 +7,7 @@
 
 void nori_route_options_default(nori_route_options *o)
 {
+    NORI__ASKED(o, );
     *o = (nori_route_options){.size = sizeof(*o)};
     nori_policy_options_default(&o->policy);
 }
@@ -98,6 +99,8 @@ void nori_route_free(nori_route *r)
 
 void nori_route_look(nori_route *r, nori_policy_view *view)
 {
+    NORI__ASKED(r, );
+    NORI__ASKED(view, );
     pthread_mutex_lock(&r->lock);
     nori_policy_look(r->policy, view);
     pthread_mutex_unlock(&r->lock);

@@ -7,6 +7,7 @@
 
 void nori_reader_default(nori_reader *reader)
 {
+    NORI__ASKED(reader, );
     *reader = (nori_reader){.size = sizeof(*reader)};
 }
 

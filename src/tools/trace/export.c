@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "graph/graph.h"
+#include "base/given.h"
 #include "platform/env.h"
 #include "tools/trace/tracer.h"
 
@@ -22,6 +23,7 @@ typedef struct exporting {
 
 void nori_trace_options_default(nori_trace_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_trace_options){.size = sizeof(*options), .rtol = 1e-3, .atol = 1e-5};
 }
 
@@ -449,6 +451,8 @@ nori_status nori_trace(nori_env *env, nori_trace_function function, void *user,
 
 void nori_trace_report_summary(const nori_trace_report *r, nori_trace_summary *summary)
 {
+    NORI__ASKED(r, );
+    NORI__ASKED(summary, );
     size_t size = summary->size < sizeof(r->summary) ? summary->size : sizeof(r->summary);
     memcpy(summary, &r->summary, size);
     summary->size = size;
@@ -456,11 +460,14 @@ void nori_trace_report_summary(const nori_trace_report *r, nori_trace_summary *s
 
 const char *nori_trace_report_note(const nori_trace_report *r, size_t index)
 {
+    NORI__ASKED(r, NULL);
     return index < r->notes.count ? r->notes.items[index] : NULL;
 }
 
 int nori_trace_report_check(const nori_trace_report *r, size_t index, nori_trace_check *check)
 {
+    NORI__ASKED(r, 0);
+    NORI__ASKED(check, 0);
     if (index >= r->checks.count) {
         return 0;
     }

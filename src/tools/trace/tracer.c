@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/byte_order.h"
+#include "base/given.h"
 #include "ops/op.h"
 #include "ops/schema.h"
 #include "platform/env.h"
@@ -102,6 +103,7 @@ nori_traced *nori__traced_new(nori_tracer *t, const char *name, const char *stem
 
 nori_traced *nori_traced_name(nori_traced *v, const char *name)
 {
+    NORI__ASKED(v, NULL);
     if (!v || !nori__tracer_goes(v->t)) {
         return NULL;
     }
@@ -248,11 +250,13 @@ nori_type nori_traced_type(const nori_traced *v)
 
 int nori_traced_rank(const nori_traced *v)
 {
+    NORI__ASKED(v, 0);
     return v && v->tensor->kind == NORI_KIND_TENSOR ? v->tensor->rank : 0;
 }
 
 int64_t nori_traced_dim(nori_traced *v, int axis)
 {
+    NORI__ASKED(v, 0);
     int rank = nori_traced_rank(v);
     axis += axis < 0 ? rank : 0;
     if (!v || axis < 0 || axis >= rank) {
@@ -273,6 +277,7 @@ int64_t nori_traced_dim(nori_traced *v, int axis)
 
 const nori_tensor *nori_traced_read(nori_traced *v)
 {
+    NORI__ASKED(v, NULL);
     if (!v || !nori__tracer_goes(v->t)) {
         return NULL;
     }
@@ -287,6 +292,7 @@ const nori_tensor *nori_traced_read(nori_traced *v)
 
 void nori_traced_text(const nori_traced *v, char *out, size_t size)
 {
+    NORI__ASKED(v, );
     enum { SHOWN = 8 };
     if (size == 0) {
         return;

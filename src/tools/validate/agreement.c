@@ -3,12 +3,14 @@
 #include <stdio.h>
 
 #include "graph/tensor.h"
+#include "base/given.h"
 #include "nori/tools.h"
 
 #define MOST_TOP 100
 
 void nori_agreement_options_default(nori_agreement_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_agreement_options){.size = sizeof(*options), .atol = -1, .rtol = -1,
                                         .top_k = 5};
 }
@@ -164,6 +166,9 @@ static void conclude(nori_agreement *a, const nori_agreement_options *o)
 void nori_agreement_add(nori_agreement *agreement, const nori_tensor *got, const nori_tensor *want,
                         const nori_agreement_options *options)
 {
+    NORI__ASKED(agreement, );
+    NORI__ASKED(got, );
+    NORI__ASKED(want, );
     nori_agreement_options o;
     nori_difference d = {.size = sizeof(d)};
     nori_agreement a = {.size = agreement->size};

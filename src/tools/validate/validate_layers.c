@@ -401,6 +401,8 @@ nori_status nori_validate_values(const nori_model *got, const char *const *names
 
 int nori_layers_at(const nori_layers *l, size_t index, nori_layer *layer)
 {
+    NORI__ASKED(l, 0);
+    NORI__ASKED(layer, 0);
     if (index >= l->rows.count) {
         return 0;
     }

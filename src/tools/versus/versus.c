@@ -13,6 +13,7 @@
 
 void nori_versus_options_default(nori_versus_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_versus_options){.size = sizeof(*options), .rounds = 9, .block_ms = 60,
                                      .atol = 1e-3, .rtol = 1e-3};
 }
@@ -202,6 +203,8 @@ nori_status nori_versus_run(nori_versus *v, const nori_tensor *const *inputs, si
 int nori_versus_output(const nori_versus *v, size_t index, const char **name,
                        nori_difference *difference)
 {
+    NORI__ASKED(v, 0);
+    NORI__ASKED(difference, 0);
     if (index >= v->n_out) {
         return 0;
     }

@@ -192,6 +192,7 @@ nori_status nori_versus_open(nori_env *env, const char *path, const nori_load_op
 
 nori_session *nori_versus_session(const nori_versus *v, int side)
 {
+    NORI__ASKED(v, NULL);
     return side == 0 || side == 1 ? v->side[side].session : NULL;
 }
 
