@@ -29,10 +29,10 @@ static size_t share(size_t size)
     return size < PIECE ? size : PIECE;
 }
 
+/* With the offsets of 64 bits that the tree is built with, pread is pread64. */
 SEEN ssize_t write(int fd, const void *data, size_t size);
 SEEN ssize_t read(int fd, void *data, size_t size);
 SEEN ssize_t pread(int fd, void *data, size_t size, off_t at);
-SEEN ssize_t pread64(int fd, void *data, size_t size, off_t at);
 
 ssize_t write(int fd, const void *data, size_t size)
 {
@@ -50,11 +50,6 @@ ssize_t pread(int fd, void *data, size_t size, off_t at)
 {
     size_t n = size > 0 ? share(size) : 0;
     return size > 0 && n == 0 ? -1 : syscall(SYS_pread64, fd, data, n, at);
-}
-
-ssize_t pread64(int fd, void *data, size_t size, off_t at)
-{
-    return pread(fd, data, size, at);
 }
 
 __attribute__((destructor)) static void say(void)

@@ -280,6 +280,10 @@ static void test_scatter_nd(void **state)
                 index_tensor(NODE_DIMS(2, 1, 1), (double[]){2, -3}),
                 NODE_F(NODE_DIMS(2, 1, 2), 7, 8, 9, 10), NORI_OK);
     node_expect(o, NORI_FLOAT, NODE_DIMS(3, 2), (double[]){9, 10, 3, 4, 7, 8});
+    o = scatter("add", node_values(NORI_FLOAT, NODE_DIMS(3, 2), data),
+                index_tensor(NODE_DIMS(2, 3, 1), (double[]){0, 1, 2, -1, -2, -3}),
+                NODE_F(NODE_DIMS(2, 3, 2), 1, 1, 2, 2, 3, 3, 10, 20, 30, 40, 50, 60), NORI_OK);
+    node_expect(o, NORI_FLOAT, NODE_DIMS(3, 2), (double[]){52, 63, 35, 46, 18, 29});
     o = scatter("add", NODE_F(NODE_DIMS(2), 1, 2),
                 index_tensor(NODE_DIMS(3, 1), (double[]){1, 1, 0}), NODE_F(NODE_DIMS(3), 10, 20, 1),
                 NORI_OK);

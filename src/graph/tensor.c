@@ -426,6 +426,7 @@ int nori_tensor_rank(const nori_tensor *t)
 
 const int64_t *nori_tensor_dims(const nori_tensor *t)
 {
+    NORI__ASKED(t, NULL);
     return t->dims;
 }
 
