@@ -203,7 +203,7 @@ int cli_source_array(source_reader *r, source *s, bool *bytes)
     return EXIT_YES;
 }
 
-/* Whether what samples are cut to (rows_of, slice_of) is what the input takes, by the header of their array. */
+/* Whether what samples are cut to (rows_of, slice_of) is what the input takes, by their array's header. */
 static bool sample_fits(const nori_value_info *in, const nori_value_info *t, cut c)
 {
     int lead = c.rows > 0 && c.axis == 0 ? in->rank - t->rank + 1 : 0; /* axes in front of a row's */
@@ -258,7 +258,7 @@ int cli_source_archive(source_reader *r, source *s, bool *bytes)
         }
         if (!sample_fits(in, t, c)) {
             return cli_fail_text(r->args, NORI_ERROR_DATA,
-                                 "%s: the shape of its array for input \"%s\" holds no samples of the input's",
+                                 "%s: the shape of its array for input \"%s\" holds no samples of it",
                                  s->path, in->name);
         }
         *bytes |= pictures;

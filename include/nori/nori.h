@@ -15,8 +15,9 @@
  * nori_x_free frees; free accepts NULL. Pointers returned by accessors live as long as the object
  * asked. A function that gives no status and is handed NULL, for an object or for where an answer
  * goes, does nothing and returns 0, NULL or what else stands for "unknown" or "none" there; only what
- * nori hands to callbacks (call, infer, part, tracer) is never NULL. A function is safe to call from several threads at once on different objects; which
- * objects may be shared is said at each type. Sizes are bytes, dimensions are element counts.
+ * nori hands to callbacks (call, infer, part, tracer) is never NULL. A function is safe to call from
+ * several threads at once on different objects; which objects may be shared is said at each type.
+ * Sizes are bytes, dimensions are element counts.
  */
 #ifndef NORI_NORI_H
 #define NORI_NORI_H
