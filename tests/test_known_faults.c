@@ -1,6 +1,6 @@
-/* test_known_faults.c: faults that other small runtimes have had, each tried on nori: an operator that is not
- * known and is passed over with a word on the terminal, arrays on the stack as large as the file says, the end
- * of a text written one byte past its allocation, indices that are trusted, a checker that crashes. */
+/* test_known_faults.c: faults that other small runtimes have had, each tried on nori: an operator that is
+ * not known and is passed over with a word on the terminal, arrays on the stack as large as the file says,
+ * the end of a text written one byte past its allocation, indices that are trusted, a checker that crashes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,8 +95,8 @@ enum { MANY = 20000, STACK = 192 << 10 };
  * more than the whole stack. */
 static void *on_a_small_stack(void *user)
 {
-    nori__text graph = wire_new(), node = wire_new(), attr = wire_new(), model = wire_new(), opset = wire_new();
-    nori__text tensor = wire_new();
+    nori__text graph = wire_new(), node = wire_new(), attr = wire_new(), model = wire_new();
+    nori__text opset = wire_new(), tensor = wire_new();
     (void)user;
     for (int i = 0; i < MANY; i++) {
         wire_str(&node, 1, "x");
@@ -171,8 +171,8 @@ static void texts_at_the_end(void **state)
     (void)state;
     static const char mode[] = "constant"; /* Pad's; without its end in the file */
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    nori__text attr = wire_new(), node = wire_new(), graph = wire_new(), model = wire_new(), opset = wire_new();
-    nori__text input = wire_new(), type = wire_new(), tensor = wire_new(), output = wire_new();
+    nori__text attr = wire_new(), node = wire_new(), graph = wire_new(), model = wire_new();
+    nori__text opset = wire_new(), input = wire_new(), type = wire_new(), tensor = wire_new(), output = wire_new();
     wire_int(&tensor, 1, NORI_FLOAT);
     wire_bytes(&type, 1, tensor.data, tensor.size);
     wire_str(&input, 1, "x");
@@ -270,15 +270,17 @@ static void run_index(const indexed *c, const char *provider, int64_t index, siz
     size_t n = strcmp(c->shape, "2,4") == 0 ? 8 : 2;
     values[at % n] = index;
     for (size_t i = 0; i < n; i++) {
-        snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%lld", i ? "," : "", (long long)values[i]);
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof(list) - used, "%s%lld", i ? "," : "", (long long)values[i]);
     }
     snprintf(text, sizeof(text),
              "<ir_version: 8, opset_import: [\"\" : %d]>\n"
              "main (float[3,4] x%s%s%s) => (y)\n<float[2,4] u = {1,2,3,4,5,6,7,8}, float[2,4] r = "
              "{1,2,3,4,5,6,7,8}%s%s%s%s%s> {\n  y = %s\n}\n",
              strncmp(c->node, "Scatter ", 8) == 0 ? 10 : 18, constant ? "" : ", int64[",
-             constant ? "" : c->shape, constant ? "" : "] i", constant ? ", int64[" : "", constant ? c->shape : "",
-             constant ? "] i = {" : "", constant ? list : "", constant ? "}" : "", c->node);
+             constant ? "" : c->shape, constant ? "" : "] i", constant ? ", int64[" : "",
+             constant ? c->shape : "", constant ? "] i = {" : "", constant ? list : "",
+             constant ? "}" : "", c->node);
     nori_model *m = from_text(text);
     nori_session *s = NULL;
     nori_error err;
