@@ -1,6 +1,7 @@
 /* test_known_faults.c: faults that other small runtimes have had, each tried on nori: an operator that is
  * not known and is passed over with a word on the terminal, arrays on the stack as large as the file says,
- * the end of a text written one byte past its allocation, indices that are trusted, a checker that crashes. */
+ * the end of a text written one byte past its allocation, indices that are trusted, a checker that
+ * crashes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -172,7 +173,8 @@ static void texts_at_the_end(void **state)
     static const char mode[] = "constant"; /* Pad's; without its end in the file */
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     nori__text attr = wire_new(), node = wire_new(), graph = wire_new(), model = wire_new();
-    nori__text opset = wire_new(), input = wire_new(), type = wire_new(), tensor = wire_new(), output = wire_new();
+    nori__text opset = wire_new(), input = wire_new(), type = wire_new(), tensor = wire_new();
+    nori__text output = wire_new();
     wire_int(&tensor, 1, NORI_FLOAT);
     wire_bytes(&type, 1, tensor.data, tensor.size);
     wire_str(&input, 1, "x");
