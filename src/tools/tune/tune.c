@@ -14,6 +14,7 @@
 
 void nori_tune_options_default(nori_tune_options *options)
 {
+    NORI__ASKED(options, );
     *options = (nori_tune_options){.size = sizeof(*options), .seconds = 20, .least = 0.05};
 }
 

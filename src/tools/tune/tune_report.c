@@ -14,6 +14,8 @@ void nori_tuning_free(nori_tuning *t)
 
 void nori_tuning_report(const nori_tuning *t, nori_tune_report *report)
 {
+    NORI__ASKED(t, );
+    NORI__ASKED(report, );
     nori_tune_report r = t->report;
     r.size = report->size;
     memcpy(report, &r, r.size < sizeof(r) ? r.size : sizeof(r));
@@ -27,6 +29,8 @@ static const char *name_of(uint32_t kind, uint32_t way)
 
 int nori_tuning_layer(const nori_tuning *t, size_t index, nori_tuned_layer *layer)
 {
+    NORI__ASKED(t, 0);
+    NORI__ASKED(layer, 0);
     if (index >= t->n_layers) {
         return 0;
     }
@@ -52,6 +56,8 @@ int nori_tuning_layer(const nori_tuning *t, size_t index, nori_tuned_layer *laye
 
 int nori_tuning_way(const nori_tuning *t, size_t layer, size_t index, nori_tuned_way *way)
 {
+    NORI__ASKED(t, 0);
+    NORI__ASKED(way, 0);
     const nori__tuned *l = layer < t->n_layers ? &t->layers[layer] : NULL;
     uint32_t w = 0;
     for (size_t seen = 0; l && w < NORI__WAYS_MOST; w++) {
@@ -80,6 +86,8 @@ nori_status nori_plan_write_tuned(const nori_model *model, const nori_session_op
 
 int nori_session_layer(const nori_session *s, size_t index, nori_tuned_layer *layer)
 {
+    NORI__ASKED(s, 0);
+    NORI__ASKED(layer, 0);
     const nori__way_noted *noted = NULL;
     size_t count = s->packs && s->plan ? nori__ways_noted(s->packs, &noted) : 0, at = 0;
     for (size_t seen = 0; at < count; at++) {
