@@ -237,6 +237,17 @@ int cli_fit_scalar(const cli_args *args, const nori_value_info *info, nori_tenso
     return EXIT_YES;
 }
 
+/* Test data are often kept as .pb.gz: whoever names the .pb means that. */
+static void hint_packed(const char *path, nori_error *err)
+{
+    char packed[4096];
+    int n = snprintf(packed, sizeof(packed), "%s.gz", path);
+    if (err->status == NORI_ERROR_IO && n > 0 && (size_t)n < sizeof(packed) &&
+        access(path, F_OK) != 0 && access(packed, R_OK) == 0) {
+        snprintf(err->hint, sizeof(err->hint), "there is %.300s: give that", packed);
+    }
+}
+
 int cli_read_input(cli_args *args, const char *path, const nori_value_info *info,
                    nori_tensor **tensor)
 {
@@ -254,6 +265,7 @@ int cli_read_input(cli_args *args, const char *path, const nori_value_info *info
             snprintf(err.hint, sizeof(err.hint), "it was read as a TensorProto; other inputs are told "
                      "by their endings: .npy, .npz, .raw, .png, .jpg");
         }
+        hint_packed(path, &err);
         return cli_fail(args, &err);
     }
     return cli_fit_scalar(args, info, tensor);
@@ -397,6 +409,26 @@ static int take_file(feeding *f, const char *spec, bool may_name)
     return cli_read_input(f->args, path, nori_session_input(f->session, at), &f->inputs[at]);
 }
 
+/* What `run` prints looks the same for made-up numbers: says which inputs got some. Verbs that measure
+ * want them. */
+static void tell_random(const cli_args *args, const nori_session *session, const bool *random,
+                        size_t count, long seed)
+{
+    size_t n = 0;
+    if (args->quiet || strcmp(args->verb->name, "run") != 0) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (random[i]) {
+            fprintf(stderr, "%s%s", n++ ? ", " : "nori: no file given, random values for input ",
+                    nori_session_input(session, i)->name);
+        }
+    }
+    if (n > 0) {
+        fprintf(stderr, " (seed %ld)\n", seed);
+    }
+}
+
 int cli_inputs(cli_args *args, const nori_session *session, const char *const *files, int n_files,
                nori_tensor **inputs)
 {
@@ -416,11 +448,19 @@ int cli_inputs(cli_args *args, const nori_session *session, const char *const *f
     for (int k = 0; code == EXIT_YES && (spec = cli_nth(args, "--input", k)) != NULL; k++) {
         code = take_file(&f, spec, true);
     }
+    bool *random = calloc(f.count + 1, sizeof(*random));
     for (size_t i = 0; code == EXIT_YES && i < f.count; i++) {
         const nori_value_info *info = nori_session_input(session, i);
         if (!inputs[i] && !info->optional) {
             code = cli_random(args, info, (uint64_t)seed * 1000003u + i, &inputs[i]);
+            if (random) {
+                random[i] = true;
+            }
         }
     }
+    if (code == EXIT_YES && random) {
+        tell_random(args, session, random, f.count, seed);
+    }
+    free(random);
     return code;
 }

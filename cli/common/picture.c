@@ -246,6 +246,20 @@ int cli_picture_channels(const nori_value_info *info)
     return layout(info, &c, &h, &w, &last) ? (int)c : 0;
 }
 
+/* A picture of other proportions is stretched, which costs accuracy that nobody looks for there: said of
+ * the first one, sides rounded to whole pixels apart. */
+static void tell_stretched(const cli_args *args, const char *path, const picture *p, int64_t h, int64_t w)
+{
+    static bool told;
+    double as_wide = (double)p->width * (double)h / (double)p->height;
+    if (!told && fabs(as_wide - (double)w) > 1) {
+        told = true;
+        cli_warn(args, "%s: %u x %u pixels were stretched to %lld x %lld, other proportions; cut it to "
+                       "them first if the model was trained so",
+                 path, (unsigned)p->width, (unsigned)p->height, (long long)w, (long long)h);
+    }
+}
+
 int cli_picture(const cli_args *args, const char *path, const nori_value_info *info,
                 nori_tensor **tensor)
 {
@@ -283,6 +297,7 @@ int cli_picture(const cli_args *args, const char *path, const nori_value_info *i
     }
     h = h < 0 ? p.height : h;
     w = w < 0 ? p.width : w;
+    tell_stretched(args, path, &p, h, w);
     int k = 0;
     if (info->rank == 4) {
         dims[k++] = 1;

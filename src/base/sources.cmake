@@ -4,6 +4,7 @@ nori_sources(
     hash.c
     map.c
     memory.c
+    size_text.c
     status.c
     text.c
     vec.c

@@ -4,6 +4,10 @@
  * Graphs hang below attributes to any depth the reader takes, so the walk keeps its own stack. */
 #include "onnx/model_limits.h"
 
+#include <stdio.h>
+
+#include "base/size_text.h"
+
 typedef struct level { /* a graph the walk is in, and how far it is */
     const nori__pb_graph *graph;
     size_t node, attr, sub;
@@ -22,8 +26,15 @@ typedef struct walk {
 nori_status nori__past_limit(nori_error *err, const char *what, uint64_t found, uint64_t limit,
                              const char *field, const char *option)
 {
-    nori_status s = nori__fail(err, NORI_ERROR_LIMIT, "%s: %llu found, the limit is %llu (%s)", what,
-                               (unsigned long long)found, (unsigned long long)limit, field);
+    char have[NORI__SIZE_TEXT], most[NORI__SIZE_TEXT];
+    const char *kind = strstr(field, "_bytes");
+    /* Plain numbers where they are small, or where rounding would make them one. */
+    bool sizes = kind && !kind[6] && limit >= 10000 && found / 100 > limit / 100 + limit / 10000;
+    snprintf(have, sizeof(have), "%llu", (unsigned long long)found);
+    snprintf(most, sizeof(most), "%llu", (unsigned long long)limit);
+    nori_status s = nori__fail(err, NORI_ERROR_LIMIT, "%s: %s found, the limit is %s (%s)", what,
+                               sizes ? nori__size_text(found, have) : have,
+                               sizes ? nori__size_text(limit, most) : most, field);
     nori__hint(err, "if you trust where it comes from, raise it: nori_limits.%s, or --limit %s=N", field,
                option);
     return s;

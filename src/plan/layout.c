@@ -1,6 +1,7 @@
 /* layout.c: the shape-dependent part of a plan: walks the steps with concrete shapes, computes at
  * once what depends on shapes alone, lets outputs share their inputs' memory where that is legal,
  * and leaves what depends on data to the run ("late"). */
+#include "base/size_text.h"
 #include "plan/places.h"
 
 /* Results up to this size are computed while laying out, when all inputs are known. */
@@ -339,10 +340,11 @@ static nori_status lay_all(layouter *w, uint64_t memory_cap)
     }
     NORI__TRY(nori__groups_place(w->a, &w->groups, &w->l->block_bytes, w->err));
     if (memory_cap && w->l->block_bytes > memory_cap) {
+        char need[NORI__SIZE_TEXT], most[NORI__SIZE_TEXT];
         nori_status status = nori__fail(
-            w->err, NORI_ERROR_LIMIT, "activations need %zu bytes, the limit is %llu",
-            w->l->block_bytes, (unsigned long long)memory_cap);
-        nori__hint(w->err, "raise max_bytes (--memory), or use smaller inputs");
+            w->err, NORI_ERROR_LIMIT, "activations need %s, the limit is %s",
+            nori__size_text(w->l->block_bytes, need), nori__size_text(memory_cap, most));
+        nori__hint(w->err, "%s", NORI__CAP_HINT);
         return status;
     }
     for (uint32_t i = 0; i < plan->n_slots; i++) {

@@ -87,6 +87,10 @@ void nori__plan_close(nori__plan *plan, const nori_allocator *a);
 
 /* ---- layout ---- */
 
+/* What to do about a run that meets its session's cap; a session whose cap is its environment's says
+ * so in its place. */
+#define NORI__CAP_HINT "raise max_bytes (--memory), or use smaller inputs"
+
 enum {
     NORI__STEP_RUN,  /* shapes known, memory planned */
     NORI__STEP_DONE, /* results known from shapes: kept in the layout */

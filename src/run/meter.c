@@ -1,5 +1,7 @@
 /* meter.c: see meter.h. Pieces kept are looked for among those of the same power of two, newest
  * first, and no further than a few: kernels ask for the same sizes in the same order. */
+#include "base/size_text.h"
+#include "plan/plan.h"
 #include "run/meter.h"
 
 #define LOOK_AT 64u
@@ -201,15 +203,17 @@ nori_status nori__meter_explain(const nori__meter *m, nori_status status, nori_e
     }
     if (err) {
         char where[sizeof(err->where)];
+        char need[NORI__SIZE_TEXT], have[NORI__SIZE_TEXT], most[NORI__SIZE_TEXT];
         memcpy(where, err->where, sizeof(where));
         err->status = NORI_OK;
         nori__fail(err, NORI_ERROR_LIMIT,
-                   "the run needs %zu bytes beside the %zu it holds, the limit is %llu",
-                   m->refused, m->refused_live, (unsigned long long)m->cap);
+                   "the run needs %s beside the %s it holds, the limit is %s",
+                   nori__size_text(m->refused, need), nori__size_text(m->refused_live, have),
+                   nori__size_text(m->cap, most));
         if (where[0]) {
             nori__where(err, "%s", where);
         }
-        nori__hint(err, "raise max_bytes (--memory), or use smaller inputs");
+        nori__hint(err, "%s", NORI__CAP_HINT);
     }
     return NORI_ERROR_LIMIT;
 }

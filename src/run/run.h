@@ -139,6 +139,7 @@ struct nori_session {
     size_t n_inputs, n_outputs;
     int threads;
     uint64_t memory_cap;
+    bool cap_of_env;        /* the cap is the environment's, not an option of this session */
     uint64_t packed_bytes;
     nori_timing timing;
     pthread_mutex_t lock;   /* guards what follows */

@@ -262,6 +262,7 @@ nori_status nori__session_make(const nori_model *model, const nori_session_optio
     /* More than the pool has never run at once; kernels take memory for each. */
     int pool = nori_env_threads(s->env);
     s->threads = o->threads > 0 && o->threads < pool ? o->threads : pool;
+    s->cap_of_env = o->max_bytes == 0;
     s->memory_cap = o->max_bytes ? o->max_bytes : nori__env_limits(s->env)->activation_bytes;
     s->watch = o->watch;
     s->watch_user = o->watch_user;
@@ -392,6 +393,18 @@ static void give_context(nori_session *s, nori__context *c)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* The hint at a cap names the option of the session: where the environment set the cap, another one is
+ * to be raised. */
+static nori_status name_the_cap(const nori_session *s, nori_status status, nori_error *err)
+{
+    if (status == NORI_ERROR_LIMIT && s->cap_of_env && err && nori__same(err->hint, NORI__CAP_HINT)) {
+        err->hint[0] = 0;
+        nori__hint(err, "raise nori_limits.activation_bytes (--limit activations=N), or use smaller "
+                        "inputs");
+    }
+    return status;
+}
+
 nori_status nori_session_run(nori_session *s, const nori_tensor *const *inputs, size_t n_inputs,
                              nori_tensor **outputs, size_t n_outputs, nori_error *err)
 {
@@ -447,7 +460,7 @@ nori_status nori_session_run_with(nori_session *s, const nori_run_options *optio
     if (all != few) {
         nori__release(s->allocator, all, bytes);
     }
-    return status;
+    return name_the_cap(s, status, err);
 }
 
 void nori_session_trim(nori_session *s)

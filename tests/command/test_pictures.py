@@ -36,6 +36,13 @@ class Pictures(case.Case):
         self.first = self.file("first.onnx", m.one_node("Identity", [1, 3, 2, 2], [1, 3, 2, 2]))
         self.picture = self.file("p.png", png(2, 2, COLOURS))
 
+    def test_stretched_pictures_are_told(self):
+        wide = self.file("wide.png", png(4, 2, COLOURS + COLOURS))
+        r = self.nori("run", self.first, wide)
+        self.assertIn("4 x 2 pixels were stretched to 2 x 2", r.err)
+        self.assertEqual(self.nori("run", self.first, wide, "--quiet").err, "")
+        self.assertEqual(self.nori("run", self.first, self.picture).err, "")
+
     def values(self, *args):
         return self.nori("run", *args, "--json").json()["outputs"][0]["first"]
 

@@ -389,7 +389,11 @@ class Run(case.Case):
             [m.value("y", m.tensor_type(m.FLOAT, ["n"]))])))
         self.nori("run", path, "--dim", "n=100000", "--memory", "1M")
         r = self.nori("run", path, "--dim", "n=1000000", "--memory", "1M", code=4)
-        self.assertIn("the limit is 1048576", r.err)
+        self.assertIn("activations need 4.00 MB, the limit is 1.05 MB", r.err)
+        self.assertIn("--memory", r.err)
+        r = self.nori("run", path, "--dim", "n=1000000", "--limit", "activations=1M", code=4)
+        self.assertIn("--limit activations=N", r.err)
+        self.assertNotIn("--memory", r.err)
 
     # ---- around a run ----
 
@@ -404,7 +408,8 @@ class Run(case.Case):
     def test_a_level_that_is_none(self):
         r = self.nori("run", self.two, "--dim", "n=2", env={"NORI_CPU": "AVX3"})
         self.assertIn("NORI_CPU=AVX3 is none of base|avx2", r.err)
-        self.assertEqual(self.nori("run", self.two, "--dim", "n=2", env={"NORI_CPU": "base"}).err, "")
+        files = [self.file("a.npy", self.a), self.file("b.npy", self.b)]
+        self.assertEqual(self.nori("run", self.two, *files, env={"NORI_CPU": "base"}).err, "")
 
     def test_a_file_that_may_not_grow(self):
         out = self.path("y.npz")
@@ -413,6 +418,20 @@ class Run(case.Case):
         self.assertEqual(r.code, 3)
         self.assertIn("y.npz", r.err)
         self.assertEqual([f for f in os.listdir(os.path.dirname(out)) if ".nori" in f or "y.npz" in f], [])
+
+    def test_random_inputs_are_told(self):
+        r = self.nori("run", self.two)
+        self.assertIn("random values for input a, b (seed 1)", r.err)
+        one = self.nori("run", self.two, "--dim", "n=3", "--seed", "7", self.file("a.npy", self.a))
+        self.assertIn("random values for input b (seed 7)", one.err)
+        self.assertEqual(self.nori("run", self.two, "--quiet").err, "")
+        files = [self.file("a.npy", self.a), self.file("b.npy", self.b)]
+        self.assertEqual(self.nori("run", self.two, *files).err, "")
+
+    def test_packed_test_data_is_hinted_at(self):
+        self.file("in_0.pb.gz", b"anything")
+        self.assertIn("in_0.pb.gz: give that", self.nori("run", self.two, self.path("in_0.pb"), code=3).err)
+        self.assertNotIn("give that", self.nori("run", self.two, self.path("in_1.pb"), code=3).err)
 
     def test_random_integers_are_told(self):
         path = self.file("g.onnx", m.model(m.Graph(

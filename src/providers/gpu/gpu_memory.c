@@ -1,5 +1,6 @@
 /* gpu_memory.c: buffers on the device, empty or filled with constants. */
 #include "base/half.h"
+#include "base/size_text.h"
 #include "providers/gpu/gpu.h"
 
 static gpu_mem *make(gpu_self *self, size_t bytes, const void *content, nori_error *err)
@@ -7,10 +8,10 @@ static gpu_mem *make(gpu_self *self, size_t bytes, const void *content, nori_err
     content = bytes ? content : NULL;
     bytes = bytes ? bytes : sizeof(float); /* empty tensors: buffers of no bytes are not allowed */
     if (self->max_alloc && bytes > self->max_alloc) {
-        nori__fail(err, NORI_ERROR_LIMIT,
-                   "%s: a tensor of %zu bytes is wanted, device %s takes at most %llu",
-                   self->driver->title, bytes, self->device_name,
-                   (unsigned long long)self->max_alloc);
+        char need[NORI__SIZE_TEXT], most[NORI__SIZE_TEXT];
+        nori__fail(err, NORI_ERROR_LIMIT, "%s: a tensor of %s is wanted, device %s takes at most %s",
+                   self->driver->title, nori__size_text(bytes, need), self->device_name,
+                   nori__size_text(self->max_alloc, most));
         return NULL;
     }
     return self->driver->make(self, bytes, content, err);
