@@ -1,6 +1,6 @@
 /* external.c: tensor data in files beside the model. Where a path may lead is decided here. */
 #include "onnx/onnx.h"
-#include "platform/platform.h"
+#include "platform/map_holds.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -61,6 +61,15 @@ void nori__external_relax(const nori__external *e)
     for (size_t i = 0; e && i < e->files.count; i++) {
         nori__map_relax(&((const mapped *)e->files.items[i])->file);
     }
+}
+
+bool nori__external_maps(const nori__external *e, const void *data, size_t size)
+{
+    bool found = false;
+    for (size_t i = 0; e && i < e->files.count && !found; i++) {
+        found = nori__map_holds(&((const mapped *)e->files.items[i])->file, data, size);
+    }
+    return found;
 }
 
 void nori__external_free(nori__external *e)

@@ -247,6 +247,8 @@ nori_status nori__external_create(const nori_allocator *a, const char *base_dir,
                                   nori__external **external, nori_error *err);
 /* Gives back the pages of all files mapped so far (nori__map_relax). */
 void nori__external_relax(const nori__external *e);
+/* Whether these bytes lie in a file mapped so far. NULL is fine. */
+bool nori__external_maps(const nori__external *e, const void *data, size_t size);
 void nori__external_free(nori__external *external);
 /* View of length bytes at offset (entries "offset", "length" are decimal; a missing length means
  * expected bytes); refused unless it is exactly expected bytes and inside the file. */

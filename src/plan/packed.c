@@ -122,6 +122,11 @@ const nori_allocator *nori__packs_allocator(const nori__packs *p)
     return &p->own;
 }
 
+bool nori__packs_ready(const nori__packs *p)
+{
+    return p->entries != NULL;
+}
+
 static uint32_t op_hash(const nori__node *node)
 {
     nori__hash h = {0};

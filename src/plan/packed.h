@@ -38,6 +38,8 @@ nori__packs *nori__packs_new(const nori_allocator *a, const nori__pack_entry *en
                              const uint8_t *bytes);
 void nori__packs_free(nori__packs *packs); /* NULL is fine; after everything that was taken from it */
 const nori_allocator *nori__packs_allocator(const nori__packs *packs);
+/* Whether blocks come from entries: weights need hardly be read. */
+bool nori__packs_ready(const nori__packs *packs);
 /* The step that is prepared next. */
 void nori__packs_at(nori__packs *packs, uint32_t step, const nori__node *node);
 /* Whether entries are in order, aligned and within size bytes. */

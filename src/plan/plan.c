@@ -4,6 +4,8 @@
 #include "plan/packed.h"
 #include "plan/part.h"
 
+#define LARGE_WEIGHT ((size_t)64 << 10) /* bytes of which it is worth to tell */
+
 typedef struct planner {
     nori__arena *arena;
     const nori__plan_options *options;
@@ -96,6 +98,24 @@ static nori_status at_node(nori_error *err, const nori__node *node, nori_status 
     return s;
 }
 
+/* The inputs that a kernel packs, a bit each. */
+static uint32_t packed_inputs(const nori_kernel *k)
+{
+    return k->size >= offsetof(nori_kernel, packed_inputs) + sizeof(k->packed_inputs) ? k->packed_inputs
+                                                                                       : 0;
+}
+
+static void tell_pages(const nori__plan_options *o, const nori_kernel *k, const nori__node *node, bool needed)
+{
+    for (uint32_t i = 0; o->pages && i < 32 && i < node->input_count; i++) {
+        bool packed = packed_inputs(k) >> i & 1;
+        const nori_tensor *t = packed && node->inputs[i] ? nori__value_as_is(node->inputs[i]) : NULL;
+        if (t && t->bytes >= LARGE_WEIGHT) {
+            o->pages(o->pages_user, nori__tensor_at(t), t->bytes, needed);
+        }
+    }
+}
+
 static nori_status choose_kernel(planner *p, nori__step *step)
 {
     const nori__node *node = step->node;
@@ -117,8 +137,10 @@ static nori_status choose_kernel(planner *p, nori__step *step)
             continue;
         }
         if (k->prepare) {
+            tell_pages(o, k, node, true);
             nori_status s =
                 k->prepare(node, o->allocator, &step->state, &step->state_bytes, p->err);
+            tell_pages(o, k, node, false);
             if (s == NORI_ERROR_UNSUPPORTED && (!p->err || p->err->status == NORI_OK)) {
                 continue; /* not this node after all */
             }
@@ -274,8 +296,7 @@ bool nori__step_takes_loose(const nori__step *step, uint32_t i)
     if (k == &reference_kernel) {
         return i == 0 && (step->node->op->flags & NORI__OP_LOOSE);
     }
-    bool says = k->size >= offsetof(nori_kernel, packed_inputs) + sizeof(k->packed_inputs);
-    return says && step->state && i < 32 && (k->packed_inputs >> i & 1);
+    return step->state && i < 32 && (packed_inputs(k) >> i & 1);
 }
 
 static bool add_loose(const nori__plan *plan, uint32_t slot, nori__vec *list)

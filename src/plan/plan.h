@@ -74,6 +74,10 @@ typedef struct nori__plan_options {
     size_t n_providers;
     int threads; /* budget of a run: what kernels size their workspace for */
     struct nori__packs *packs; /* NULL, or whose allocator the one above is (plan/packed.h) */
+    /* NULL, or told of large weights before a kernel packs them (needed) and after: where they lie in a
+     * file, its pages are mapped at once, and need not stay beside what was made of them. */
+    void (*pages)(void *user, const void *data, size_t size, bool needed);
+    void *pages_user;
 } nori__plan_options;
 
 /* Builds the plan of a graph and its subgraphs in arena; types must have been inferred. Kernels

@@ -7,12 +7,18 @@
 #include "ops/custom.h"
 #include "ops/resolve.h"
 #include "platform/env_limits.h"
+#include "platform/map_holds.h"
 #include "run/plan_file.h"
 
 void nori_load_options_default(nori_load_options *options)
 {
     NORI__ASKED(options, );
     *options = (nori_load_options){.size = sizeof(*options)};
+}
+
+bool nori__source_maps(const nori__source *s, const void *data, size_t size)
+{
+    return nori__map_holds(&s->file, data, size) || nori__external_maps(s->external, data, size);
 }
 
 void nori__source_release(nori__source *s)

@@ -35,6 +35,8 @@ typedef struct nori__source {
     bool sealed;         /* its content is to be written nowhere in the open */
 } nori__source;
 void nori__source_release(nori__source *source);
+/* Whether these bytes lie in a file that the source has mapped. */
+bool nori__source_maps(const nori__source *source, const void *data, size_t size);
 /* Whether its content, or that of a model it was made of, is to be written nowhere in the open. */
 bool nori__source_sealed(const nori__source *source);
 

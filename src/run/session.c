@@ -119,6 +119,19 @@ static const nori_allocator *kernel_memory(const nori_session *s)
     return packs ? nori__packs_allocator(packs) : s->allocator;
 }
 
+static void tell_pages(void *user, const void *data, size_t size, bool needed)
+{
+    const nori_session *s = user;
+    if (!nori__source_maps(s->source, data, size)) {
+        return;
+    }
+    if (needed) {
+        nori__map_need(data, size);
+    } else {
+        nori__map_relax_range(data, size);
+    }
+}
+
 static nori_status build_plan(nori_session *s, const nori_session_options *o, nori_error *err)
 {
     const nori_provider **list = nori__arena_array(&s->arena, s->n_providers + 1, sizeof(*list));
@@ -134,6 +147,8 @@ static nori_status build_plan(nori_session *s, const nori_session_options *o, no
     uint64_t start = nori__now_ns();
     nori__plan_options po = {.allocator = kernel_memory(s),
                              .packs = s->packs,
+                             .pages = s->packs && nori__packs_ready(s->packs) ? NULL : tell_pages,
+                             .pages_user = s,
                              .providers = list,
                              .provider_self = self,
                              .n_providers = s->n_providers,
