@@ -11,6 +11,8 @@
 #define TILE_PIXELS 6
 #endif
 
+#define TILE_TURN 2 /* lanes at a time; meanwhile the pixels of the next term are asked for */
+
 ALWAYS float tile_at(const char *p, size_t which, size_t step)
 {
     return *(const float *)(const void *)(which == 0 ? p : which == 1 ? p + step : p + 2 * step);
@@ -57,7 +59,44 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
         const char *p0 = (const char *)(const void *)(x + offset[t]);
         const char *p3 = p0 + 3 * step, *p6 = p3 + 3 * step, *p9 = p6 + 3 * step;
         const char *p12 = p9 + 3 * step;
-        for (size_t l = 0; l < lanes; l++, w += blocks * VL) {
+        size_t l = 0;
+        if (VL > 4 && blocks > 1 && pixels > TILE_PIXELS / 2) {
+            /* Each addition of an address and each line asked for stands in the way of a product. */
+            const size_t share = (pixels * TILE_TURN + VL - 1) / VL;
+            const char *near = (const char *)(const void *)(x + offset[t + 1 < terms ? t + 1 : t]);
+            for (; l + TILE_TURN <= lanes; l += TILE_TURN, w += TILE_TURN * blocks * VL) {
+                NORI__PREFETCH(next_line);
+                if (fetch_step > 32) { /* more than half a line a lane */
+                    NORI__PREFETCH(next_line + fetch_step);
+                }
+                next_line += TILE_TURN * fetch_step;
+                UNROLL
+                for (size_t i = 0; i < share; i++) {
+                    V_NEAR(near + i * step);
+                }
+                near += share * step;
+                UNROLL
+                for (size_t u = 0; u < TILE_TURN; u++) {
+                    const float *at = w + u * blocks * VL;
+                    vf w0 = v_load(at), w1 = v_load(at + VL);
+                    UNROLL
+                    for (size_t i = 0; i < pixels; i++) {
+                        const char *p = i < 3 ? p0 : i < 6 ? p3 : i < 9 ? p6 : i < 12 ? p9 : p12;
+                        vf v = v_set(tile_at(p + u * sizeof(float), i % 3, step));
+                        V_HOLD(v);
+                        s[i][0] = v_fma(v, w0, s[i][0]);
+                        s[i][1] = v_fma(v, w1, s[i][1]);
+                    }
+                    V_STEP;
+                }
+                p0 += TILE_TURN * sizeof(float);
+                p3 += TILE_TURN * sizeof(float);
+                p6 += TILE_TURN * sizeof(float);
+                p9 += TILE_TURN * sizeof(float);
+                p12 += TILE_TURN * sizeof(float);
+            }
+        }
+        for (; l < lanes; l++, w += blocks * VL) {
             NORI__PREFETCH(next_line);
             next_line += fetch_step;
             vf w0 = v_load(w), w1 = blocks > 1 ? v_load(w + VL) : w0;

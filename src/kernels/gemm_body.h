@@ -51,6 +51,15 @@ ALWAYS void gemm_put(vf v0, vf v1, size_t row, size_t cols, float *c, const nori
     }
 }
 
+/* Some columns; apart, since tiles of all heights use it. */
+static __attribute__((noinline)) void gemm_put_rows(size_t rows, vf (*s)[2], size_t cols, float *c,
+                                                    size_t ldc, const nori__f32_finish *f)
+{
+    for (size_t i = 0; i < rows; i++) {
+        gemm_put(s[i][0], s[i][1], i, cols, c + i * ldc, f);
+    }
+}
+
 /* All rows, all columns; rows is a constant. */
 ALWAYS void gemm_put_whole(const size_t rows, vf s[MR][2], float *c, size_t ldc,
                            const nori__f32_finish *f)
@@ -115,7 +124,7 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
     size_t fetch_step = f->fetch ? f->fetch_step : 0;
     const char *line = (const char *)(f->fetch ? f->fetch : (const void *)b);
     size_t p = 0;
-    if (next == sizeof(float)) {
+    if ((MR == 6 || (rows > MR / 2 && halves > 1)) && next == sizeof(float)) {
         /* Rows along k: several steps a turn. Each addition of an address and each line asked for
          * stands in the way of a product. */
         for (; p + TURN <= k; p += TURN, b += TURN * NR) {
@@ -168,16 +177,13 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
         gemm_put_whole(rows, s, c, ldc, f);
         return;
     }
-    vf rest[MR][2]; /* through memory, so that the loop below is one piece of code */
+    vf rest[MR][2]; /* through memory: one piece of code for all */
     UNROLL
     for (size_t i = 0; i < rows; i++) {
         rest[i][0] = s[i][0];
         rest[i][1] = s[i][1];
     }
-    NO_UNROLL
-    for (size_t i = 0; i < rows; i++) {
-        gemm_put(rest[i][0], rest[i][1], i, cols, c + i * ldc, f);
-    }
+    gemm_put_rows(rows, rest, cols, c, ldc, f);
 }
 
 #define TILE(rows)                                                                          \

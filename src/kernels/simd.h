@@ -32,8 +32,10 @@
  * together, for which there are no registers. */
 #if defined(__GNUC__)
 #define V_STEP __asm__ volatile("" ::: "memory")
+#define V_NEAR(p) __builtin_prefetch(p, 0, 3) /* to read, into the first cache */
 #else
 #define V_STEP ((void)0)
+#define V_NEAR(p) ((void)(p))
 #endif
 
 #if defined(NORI__SIMD_AVX512)
