@@ -86,10 +86,13 @@ static const char *constant(drawing *d, nori_tensor *t)
         return "";
     }
     snprintf(name, sizeof(name), "c%d", d->next++);
-    nori__pb_tensor *pb = MAKE_ADD(&d->c->m, d->c->m.graph.initializers);
+    nori__pb_tensor *pb = MAKE_ADD(&d->c->m, d->into->initializers);
     pb->name = make_str(&d->c->m, name);
     set_raw(&d->c->m, pb, t);
     graphs_value *v = graphs_add(d->all, name, t, true);
+    if (d->other) {
+        graphs_add(d->other, name, t, true);
+    }
     nori_tensor_free(t);
     return v->name;
 }
@@ -148,7 +151,7 @@ nori__pb_node *draw_node(drawing *d, const char *domain, const char *op, const c
         n += (size_t)snprintf(names + n, sizeof(names) - n, "%sv%d", i ? " " : "", d->next++);
     }
     snprintf(name, sizeof(name), "n%d", d->next++);
-    return make_node(&d->c->m, &d->c->m.graph, domain, op, name, inputs, names);
+    return make_node(&d->c->m, d->into, domain, op, name, inputs, names);
 }
 
 void draw_attr_float(drawing *d, nori__pb_node *n, const char *name, double value)
@@ -156,13 +159,24 @@ void draw_attr_float(drawing *d, nori__pb_node *n, const char *name, double valu
     make_attr(&d->c->m, n, name, NORI__ATTR_FLOAT)->f = (float)value;
 }
 
+void draw_cut(drawing *d, size_t count)
+{
+    graphs_cut(d->all, count);
+    if (d->other) {
+        graphs_cut(d->other, count);
+    }
+}
+
 graphs_value *draw_try(drawing *d)
 {
     char why[GRAPHS_TEXT] = "";
     size_t before = d->all->count;
-    nori__pb_graph *g = &d->c->m.graph;
+    nori__pb_graph *g = d->into;
     const nori__pb_node *node = &g->nodes.items[g->nodes.count - 1];
-    if (d->made >= d->most || !graphs_measure(&d->c->m, node, d->all, true, why) || d->all->count == before) {
+    bool fine = d->made < d->most && graphs_measure(&d->c->m, node, d->all, true, why) &&
+                (!d->other || graphs_measure(&d->c->m, node, d->other, true, why));
+    if (!fine || d->all->count == before) {
+        draw_cut(d, before);
         if (getenv("NORI_GRAPHS_WHY")) {
             fprintf(stderr, "%.*s: %s\n", (int)node->op_type.n, node->op_type.p, why);
         }
@@ -175,6 +189,9 @@ graphs_value *draw_try(drawing *d)
             v->uses++;
         }
     }
+    if (d->all->count > GRAPHS_VALUES / 2) { /* a graph of so many values is large enough */
+        d->most = d->made + 1;
+    }
     d->made++;
     return &d->all->items[before];
 }
@@ -185,8 +202,11 @@ typedef struct one_op {
     drawing *d;
     const nori__schema *s;
     const nori_tensor *first; /* what input 0 is; NULL: a constant or nothing */
-    nori_type bound;          /* of the constraint the first input has */
-    const char *constraint;
+    struct {
+        const char *constraint;
+        nori_type type;
+    } bound[8]; /* what inputs so far say of types */
+    int n_bound;
 } one_op;
 
 static int first_rank(const one_op *o)
@@ -258,7 +278,8 @@ static nori_type liked(drawing *d, uint64_t types)
 {
     static const nori_type order[] = {NORI_FLOAT,  NORI_FLOAT,  NORI_INT64,   NORI_FLOAT,  NORI_INT32,
                                       NORI_UINT8,  NORI_INT8,   NORI_FLOAT16, NORI_BOOL,   NORI_DOUBLE,
-                                      NORI_STRING, NORI_UINT16, NORI_INT16,   NORI_UINT32, NORI_UINT64};
+                                      NORI_STRING, NORI_UINT16, NORI_INT16,   NORI_UINT32, NORI_UINT64,
+                                      NORI_BFLOAT16};
     int from = graphs_below(&d->rng, NORI__COUNT(order));
     for (size_t i = 0; i < NORI__COUNT(order); i++) {
         nori_type t = order[((size_t)from + i) % NORI__COUNT(order)];
@@ -295,32 +316,39 @@ static const char *beside(one_op *o, nori_type type)
     return NULL;
 }
 
+static const char *bind(one_op *o, const nori__schema_arg *a, nori_type type, const char *name)
+{
+    if (a->constraint && o->n_bound < (int)NORI__COUNT(o->bound) && name && *name) {
+        o->bound[o->n_bound].constraint = a->constraint;
+        o->bound[o->n_bound++].type = type;
+    }
+    return name;
+}
+
 static const char *argument(one_op *o, unsigned i)
 {
     const nori__schema_arg *a = &o->s->in[i < o->s->n_in ? i : o->s->n_in - 1u];
     drawing *d = o->d;
+    nori_type type = NORI_UNDEFINED;
     if (i == 0) {
         graphs_value *v = draw_value(d, a->types, 0, 5);
         if (v) {
             o->first = v->v[0];
-            o->bound = nori_tensor_type(v->v[0]);
-            o->constraint = a->constraint;
-            return v->name;
+            return bind(o, a, nori_tensor_type(v->v[0]), v->name);
         }
-        nori_type type = liked(d, a->types);
-        return type ? draw_constant(d, type, 1, (int64_t[]){some_dim(d)}, -3, 3) : NULL;
+        type = liked(d, a->types);
+        return type ? bind(o, a, type, draw_constant(d, type, 1, (int64_t[]){some_dim(d)}, -3, 3)) : NULL;
     }
-    bool bound = o->constraint && a->constraint && strcmp(a->constraint, o->constraint) == 0;
-    nori_type type = bound && o->bound ? o->bound : liked(d, a->types);
+    for (int k = 0; k < o->n_bound && a->constraint; k++) {
+        type = strcmp(a->constraint, o->bound[k].constraint) == 0 ? o->bound[k].type : type;
+    }
+    type = type ? type : liked(d, a->types);
     if (!type) {
         return NULL;
     }
-    const char *named = by_name(o, a->name, type);
-    if (named) {
-        return named;
-    }
-    const char *other = o->first && graphs_chance(&d->rng, 60) ? beside(o, type) : NULL;
-    return other ? other : alike(o, type);
+    const char *name = by_name(o, a->name, type);
+    name = name ? name : o->first && graphs_chance(&d->rng, 60) ? beside(o, type) : NULL;
+    return bind(o, a, type, name ? name : alike(o, type));
 }
 
 static void some_attr(one_op *o, nori__pb_node *n, const nori__schema_attr *a)
@@ -335,7 +363,7 @@ static void some_attr(one_op *o, nori__pb_node *n, const nori__schema_attr *a)
     case NORI__ATTR_INT:
         v[0] = strcmp(a->name, "axis") == 0 ? some_axis(o)
                : strcmp(a->name, "to") == 0
-                   ? (int64_t[]){1, 1, 6, 7, 9, 10, 11, 2, 3}[graphs_below(&d->rng, 9)]
+                   ? (int64_t[]){1, 1, 6, 7, 9, 10, 11, 2, 3, 1, 4, 5, 12, 13, 16, 21, 22}[graphs_below(&d->rng, 17)]
                    : graphs_below(&d->rng, 3);
         make_attr_int(m, n, a->name, v[0]);
         break;
@@ -421,10 +449,12 @@ static void any_node(drawing *d)
 
 /* ---- the graph ---- */
 
-static void add_input(drawing *d, int i)
+static void add_input(drawing *d, int i, bool moving)
 {
-    static const nori_type types[] = {NORI_FLOAT, NORI_FLOAT, NORI_FLOAT,   NORI_FLOAT, NORI_INT64,
-                                      NORI_INT32, NORI_UINT8, NORI_FLOAT16, NORI_BOOL,  NORI_DOUBLE};
+    static const nori_type types[] = {NORI_FLOAT, NORI_FLOAT,  NORI_FLOAT,  NORI_FLOAT,   NORI_INT64,
+                                      NORI_INT32, NORI_UINT8,  NORI_INT8,   NORI_FLOAT16, NORI_BOOL,
+                                      NORI_DOUBLE, NORI_UINT16, NORI_INT16, NORI_BFLOAT16, NORI_UINT32,
+                                      NORI_STRING, NORI_UINT64, NORI_FLOAT};
     char name[24], shape[128] = "";
     int64_t dims[4];
     make *m = &d->c->m;
@@ -433,14 +463,22 @@ static void add_input(drawing *d, int i)
     size_t n = 0;
     for (int k = 0; k < rank; k++) {
         dims[k] = k == 0 && rank == 4 ? 1 + graphs_below(&d->rng, 2) : some_dim(d);
-        n += graphs_chance(&d->rng, 15)
+        if (d->wide && i == 0 && k > 0) {
+            dims[k] = k == 1 ? (int64_t[]){3, 8, 16, 17, 32}[graphs_below(&d->rng, 5)] : 11 + graphs_below(&d->rng, 5);
+        }
+        bool batch = moving && k == 0 && rank == 4 && graphs_chance(&d->rng, 80);
+        n += batch ? (size_t)snprintf(shape + n, sizeof(shape) - n, "N%lld", (long long)dims[k])
+             : graphs_chance(&d->rng, moving ? 35 : 15)
                  ? (size_t)snprintf(shape + n, sizeof(shape) - n, "%sd%d_%d", k ? " " : "", i, k)
                  : (size_t)snprintf(shape + n, sizeof(shape) - n, "%s%lld", k ? " " : "", (long long)dims[k]);
     }
     snprintf(name, sizeof(name), "x%d", i);
     make_input(m, &m->graph, name, type, shape);
     d->c->in[i] = tensor(d, type, rank, dims, -3, 3);
-    assert_non_null(d->c->in[i]);
+    if (!d->c->in[i]) { /* too many strings */
+        m->graph.inputs.count--;
+        return;
+    }
     d->c->n_in++;
     graphs_add(d->all, name, d->c->in[i], false);
 }
@@ -449,8 +487,10 @@ static void add_output(drawing *d, const graphs_value *v)
 {
     char shape[256] = "";
     size_t n = 0;
+    const graphs_value *w = d->other ? graphs_find(d->other, (nori__str){v->name, strlen(v->name)}) : v;
     for (int k = 0; k < nori_tensor_rank(v->v[0]); k++) {
-        n += graphs_chance(&d->rng, 50)
+        bool moves = k >= nori_tensor_rank(w->v[0]) || nori_tensor_dims(w->v[0])[k] != nori_tensor_dims(v->v[0])[k];
+        n += moves || graphs_chance(&d->rng, 50)
                  ? (size_t)snprintf(shape + n, sizeof(shape) - n, "%s?", k ? " " : "")
                  : (size_t)snprintf(shape + n, sizeof(shape) - n, "%s%lld", k ? " " : "",
                                     (long long)nori_tensor_dims(v->v[0])[k]);
@@ -458,29 +498,58 @@ static void add_output(drawing *d, const graphs_value *v)
     make_output(&d->c->m, &d->c->m.graph, v->name, nori_tensor_type(v->v[0]), shape);
 }
 
-void graph_draw(uint64_t seed, int most_nodes, graph_case *c)
+/* The second set of inputs: what is drawn from here on runs under both. */
+static void begin_other(drawing *d, graphs_sets *sets)
+{
+    nori_tensor *in[GRAPHS_INPUTS] = {NULL};
+    if (!graph_case_other(d->c, in)) {
+        return;
+    }
+    d->other = sets->of[1] = calloc(1, sizeof(*sets->of[1]));
+    assert_non_null(d->other);
+    d->other->noise.state = d->all->noise.state;
+    for (size_t i = 0; i < d->c->n_in; i++) {
+        graphs_add(d->other, d->all->items[i].name, in[i], false);
+        nori_tensor_free(in[i]);
+    }
+}
+
+void draw_step(drawing *d)
+{
+    int which = graphs_below(&d->rng, 100);
+    if (which < (d->wide ? 60 : 35)) {
+        draw_recipe(d);
+    } else if (which > 94 && d->depth < 2) {
+        draw_bodies(d);
+    } else {
+        any_node(d);
+    }
+}
+
+void graph_draw(uint64_t seed, int most_nodes, graph_case *c, graphs_sets *sets)
 {
     static const int opsets[] = {17, 18, 21, 13, 20, 23, 11, 12, 15, 19, 22, 9, 10, 14, 16, 8};
     graphs_values *all = calloc(1, sizeof(*all));
-    drawing d = {.c = c, .all = all, .rng = {seed}};
+    drawing d = {.c = c, .into = &c->m.graph, .all = all, .rng = {seed}};
     assert_non_null(all);
+    *sets = (graphs_sets){{all, NULL}};
     memset(c, 0, sizeof(*c));
     all->noise.state = seed ^ 0x5555;
     d.opset = opsets[graphs_chance(&d.rng, 60) ? graphs_below(&d.rng, 6) : graphs_below(&d.rng, 16)];
     d.most = 1 + graphs_below(&d.rng, most_nodes);
+    d.wide = graphs_chance(&d.rng, 8);
+    bool moving = graphs_chance(&d.rng, 25);
     make_begin(&c->m, d.opset);
     make_import(&c->m, "ai.onnx.ml", 3);
     make_import(&c->m, "com.microsoft", 1);
     c->m.model.ir_version = d.opset >= 21 ? 10 : 8;
     for (int i = 0, n = 1 + graphs_below(&d.rng, 4); i < n; i++) {
-        add_input(&d, i);
+        add_input(&d, (int)c->n_in, moving);
     }
+    c->moves = moving;
+    begin_other(&d, sets);
     for (int tries = 0; d.made < d.most && tries < 12 * d.most && all->count < GRAPHS_VALUES - 64; tries++) {
-        if (graphs_chance(&d.rng, 35)) {
-            draw_recipe(&d);
-        } else {
-            any_node(&d);
-        }
+        draw_step(&d);
     }
     /* Outputs: what nobody reads, and now and then something that somebody does. */
     for (size_t i = all->count; i > 0 && c->m.graph.outputs.count < GRAPHS_OUTPUTS - 2; i--) {
@@ -498,6 +567,4 @@ void graph_draw(uint64_t seed, int most_nodes, graph_case *c)
         }
     }
     c->m.graph.initializers.count = kept;
-    graphs_cut(all, 0);
-    free(all);
 }

@@ -11,7 +11,7 @@ static bool fault_is(graphs_fault *f, const char *kind, const char *way, const c
     return true;
 }
 
-bool graphs_judge(const graph_case *c, graphs_values *all, bool answered, const graphs_answers *answers,
+bool graphs_judge(const graph_case *c, const graphs_sets *sets, bool answered, const graphs_answers *answers,
                   graphs_fault *fault)
 {
     char why[GRAPHS_TEXT] = "";
@@ -20,6 +20,10 @@ bool graphs_judge(const graph_case *c, graphs_values *all, bool answered, const 
     }
     for (size_t i = 0; i < answers->count; i++) {
         const graphs_answer *a = &answers->items[i], *first = a;
+        graphs_values *all = sets->of[a->set];
+        if (!all || a->same) {
+            continue;
+        }
         if (a->status) {
             if (!a->excused) {
                 return fault_is(fault, "fails", a->label, a->text);
@@ -50,20 +54,18 @@ bool graphs_judge(const graph_case *c, graphs_values *all, bool answered, const 
 
 bool graphs_faulty(graphs_workers *w, size_t i, const graph_case *c, graphs_fault *fault)
 {
-    graphs_values *all = calloc(1, sizeof(*all));
+    graphs_sets sets;
     graphs_answers answers;
     char why[GRAPHS_TEXT] = "";
-    assert_non_null(all);
     bool answered = graphs_worker_ask(w, i, c, &answers), faulty = true;
     /* Noise that happens to spare a tie would make a fault of what is none: several looks must agree. */
     for (uint64_t look = 0; faulty && look < LOOKS; look++) {
-        faulty = graphs_measure_case(c, all, 77 + look, true, why) &&
-                 graphs_judge(c, all, answered, &answers, fault);
-        graphs_cut(all, 0);
+        faulty = graphs_measure_case(c, &sets, 77 + look, true, why) &&
+                 graphs_judge(c, &sets, answered, &answers, fault);
+        graphs_sets_free(&sets);
     }
     fault->worker = i;
     graphs_answers_free(&answers);
-    free(all);
     return faulty;
 }
 
@@ -83,10 +85,8 @@ static bool is_read(const graph_case *c, nori__str name)
         }
     }
     for (size_t i = 0; i < g->nodes.count; i++) {
-        for (size_t k = 0; k < g->nodes.items[i].inputs.count; k++) {
-            if (same_name(g->nodes.items[i].inputs.items[k], name)) {
-                return true;
-            }
+        if (graphs_reads(&g->nodes.items[i], name)) {
+            return true;
         }
     }
     return false;
@@ -128,7 +128,7 @@ static void tidy(graph_case *c)
 /* ---- what one step changes; false: nothing there to change ---- */
 
 typedef struct step {
-    const graphs_values *all; /* of the case before the change */
+    graphs_values *all; /* of the case before the change */
     size_t a, b;
 } step;
 typedef bool (*change)(graph_case *c, const step *s);
@@ -170,7 +170,7 @@ static bool fed(graph_case *c, const step *s)
     }
     nori__pb_node n = g->nodes.items[s->a];
     for (size_t k = 0; k < n.outputs.count; k++) {
-        const graphs_value *v = graphs_find((graphs_values *)s->all, n.outputs.items[k]);
+        const graphs_value *v = graphs_find(s->all, n.outputs.items[k]);
         if (n.outputs.items[k].n == 0 || !is_read(c, n.outputs.items[k])) {
             continue;
         }
@@ -189,6 +189,94 @@ static bool fed(graph_case *c, const step *s)
     return true;
 }
 
+static void rename_in(nori__pb_graph *g, nori__str from, nori__str to)
+{
+    for (size_t i = 0; i < g->outputs.count; i++) {
+        g->outputs.items[i].name = same_name(g->outputs.items[i].name, from) ? to : g->outputs.items[i].name;
+    }
+    for (size_t i = 0; i < g->nodes.count; i++) {
+        nori__pb_node *n = &g->nodes.items[i];
+        for (size_t k = 0; k < n->inputs.count; k++) {
+            n->inputs.items[k] = same_name(n->inputs.items[k], from) ? to : n->inputs.items[k];
+        }
+        for (size_t k = 0; k < n->attrs.count; k++) {
+            if (n->attrs.items[k].g) {
+                rename_in(n->attrs.items[k].g, from, to);
+            }
+        }
+    }
+}
+
+/* A node of the bodies of node a is left out: its first output is its first input. */
+static bool passed_inside(graph_case *c, const step *s)
+{
+    nori__pb_graph *g = &c->m.graph;
+    size_t left = s->b;
+    const nori__pb_node *outer = s->a < g->nodes.count ? &g->nodes.items[s->a] : NULL;
+    for (size_t k = 0; outer && k < outer->attrs.count; k++) {
+        nori__pb_graph *body = outer->attrs.items[k].g;
+        if (body && left < body->nodes.count) {
+            nori__pb_node n = body->nodes.items[left];
+            if (n.inputs.count == 0 || n.inputs.items[0].n == 0 || n.outputs.items[0].n == 0) {
+                return false;
+            }
+            CUT(body->nodes, left);
+            rename_in(body, n.outputs.items[0], n.inputs.items[0]);
+            return true;
+        }
+        left -= body ? body->nodes.count : 0;
+    }
+    return false;
+}
+
+/* The nodes of a branch (b) of node a stand in its place. */
+static bool unfolded(graph_case *c, const step *s)
+{
+    nori__pb_graph *g = &c->m.graph;
+    if (s->a >= g->nodes.count || s->b > 1) {
+        return false;
+    }
+    nori__pb_node node = g->nodes.items[s->a];
+    const nori__pb_attr *a = graphs_attr(&node, s->b ? "else_branch" : "then_branch");
+    if (!a || !a->g || a->g->outputs.count != node.outputs.count) {
+        return false;
+    }
+    size_t behind = g->nodes.count - s->a - 1, count = 0;
+    nori__pb_node *kept = calloc(behind + 1, sizeof(*kept));
+    assert_non_null(kept);
+    memcpy(kept, &g->nodes.items[s->a + 1], behind * sizeof(*kept));
+    g->nodes.count = s->a;
+    for (; count < a->g->nodes.count; count++) {
+        *MAKE_ADD(&c->m, g->nodes) = a->g->nodes.items[count];
+    }
+    for (size_t i = 0; i < a->g->initializers.count; i++) {
+        *MAKE_ADD(&c->m, g->initializers) = a->g->initializers.items[i];
+    }
+    for (size_t i = 0; i < behind; i++) {
+        *MAKE_ADD(&c->m, g->nodes) = kept[i];
+    }
+    free(kept);
+    for (size_t i = 0; i < node.outputs.count; i++) {
+        rename_in(g, node.outputs.items[i], a->g->outputs.items[i].name);
+    }
+    return true;
+}
+
+/* A named size of an input becomes the size that was fed. */
+static bool fixed_size(graph_case *c, const step *s)
+{
+    nori__pb_graph *g = &c->m.graph;
+    nori__pb_type *type = s->a < c->n_in ? g->inputs.items[s->a].type : NULL;
+    nori__pb_dim *dim = type && type->shape && s->b < type->shape->dims.count ? &type->shape->dims.items[s->b] : NULL;
+    if (!dim || dim->has_value) {
+        return false;
+    }
+    dim->has_value = true;
+    dim->has_param = false;
+    dim->value = nori_tensor_dims(c->in[s->a])[s->b];
+    return true;
+}
+
 /* Node a is left out: its first output is its input b, where type and shape allow. */
 static bool passed(graph_case *c, const step *s)
 {
@@ -197,18 +285,11 @@ static bool passed(graph_case *c, const step *s)
         return false;
     }
     nori__str out = g->nodes.items[s->a].outputs.items[0], in = g->nodes.items[s->a].inputs.items[s->b];
-    const graphs_value *x = graphs_find((graphs_values *)s->all, in),
-                       *y = graphs_find((graphs_values *)s->all, out);
+    const graphs_value *x = graphs_find(s->all, in),
+                       *y = graphs_find(s->all, out);
     if (!x || !y || nori_tensor_type(x->v[0]) != nori_tensor_type(y->v[0]) ||
         nori_tensor_rank(x->v[0]) != nori_tensor_rank(y->v[0])) {
         return false;
-    }
-    for (size_t i = 0; i < g->nodes.count; i++) {
-        for (size_t k = 0; k < g->nodes.items[i].inputs.count; k++) {
-            if (same_name(g->nodes.items[i].inputs.items[k], out)) {
-                g->nodes.items[i].inputs.items[k] = in;
-            }
-        }
     }
     for (size_t i = 0; i < g->outputs.count; i++) {
         if (same_name(g->outputs.items[i].name, out)) {
@@ -216,6 +297,7 @@ static bool passed(graph_case *c, const step *s)
         }
     }
     CUT(g->nodes, s->a);
+    rename_in(g, out, in);
     return true;
 }
 
@@ -341,11 +423,20 @@ static bool try_change(graphs_workers *w, graph_case *c, graphs_fault *fault, ch
 static bool given(const nori__pb_graph *g, nori__str name)
 {
     bool found = name.n == 0;
-    for (size_t i = 0; i < g->initializers.count; i++) {
+    for (size_t i = 0; !found && i < g->initializers.count; i++) {
         found = found || same_name(g->initializers.items[i].name, name);
     }
     for (size_t i = 0; i < g->inputs.count; i++) {
         found = found || same_name(g->inputs.items[i].name, name);
+    }
+    return found;
+}
+
+static bool made_by(const nori__pb_node *n, nori__str name)
+{
+    bool found = false;
+    for (size_t k = 0; k < n->outputs.count; k++) {
+        found = found || same_name(n->outputs.items[k], name);
     }
     return found;
 }
@@ -365,8 +456,9 @@ bool graph_case_one(const graph_case *c, graphs_values *all, size_t index, graph
         }
     }
     tidy(one);
-    for (size_t k = 0; fine && k < n->inputs.count; k++) {
-        fine = given(g, n->inputs.items[k]) || feed(one, graphs_find(all, n->inputs.items[k]));
+    for (size_t k = 0; fine && k < all->count; k++) { /* also what its bodies read */
+        nori__str name = {all->items[k].name, strlen(all->items[k].name)};
+        fine = !graphs_reads(n, name) || made_by(n, name) || given(g, name) || feed(one, &all->items[k]);
     }
     if (!fine) {
         graph_case_free(one);
@@ -376,27 +468,27 @@ bool graph_case_one(const graph_case *c, graphs_values *all, size_t index, graph
 
 void graphs_shrink(graphs_workers *w, graph_case *c, graphs_fault *fault)
 {
-    static const change changes[] = {one_output, fed, passed, smaller_size, no_attribute, no_last_input};
+    static const change changes[] = {one_output, fed,        unfolded,     passed,       passed_inside,
+                                     fixed_size, smaller_size, no_attribute, no_last_input};
     int left = CANDIDATES;
-    graphs_values *all = calloc(1, sizeof(*all));
+    graphs_sets sets;
     char why[GRAPHS_TEXT];
-    assert_non_null(all);
-    bool any = graphs_measure_case(c, all, 1, false, why);
+    bool any = graphs_measure_case(c, &sets, 1, false, why);
     while (any && left > 0) {
         any = false;
         for (size_t k = 0; k < NORI__COUNT(changes); k++) {
             for (size_t a = 0; a < 40; a++) {
                 for (size_t b = 0; b < 8 && left > 0; b++) {
-                    step s = {all, a, b};
+                    step s = {sets.of[0], a, b};
                     while (left > 0 && try_change(w, c, fault, changes[k], &s, &left)) {
                         any = true; /* and once more: something else stands there now */
-                        graphs_cut(all, 0);
-                        graphs_measure_case(c, all, 1, false, why);
+                        graphs_sets_free(&sets);
+                        graphs_measure_case(c, &sets, 1, false, why);
+                        s.all = sets.of[0];
                     }
                 }
             }
         }
     }
-    graphs_cut(all, 0);
-    free(all);
+    graphs_sets_free(&sets);
 }

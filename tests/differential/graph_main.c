@@ -63,16 +63,15 @@ static void save_state(void)
  * shows too is put down to that operator. */
 static bool ort_sees_one_otherwise(graphs_workers *w, size_t i, const graph_case *c)
 {
-    graphs_values *all = calloc(1, sizeof(*all));
+    graphs_sets sets;
     char why[GRAPHS_TEXT] = "";
     bool found = false;
-    assert_non_null(all);
-    bool measured = graphs_measure_case(c, all, 5, false, why);
+    bool measured = graphs_measure_case(c, &sets, 5, false, why);
     for (size_t k = 0; measured && !found && k < c->m.graph.nodes.count; k++) {
         graph_case one;
         graphs_fault fault;
         const nori__pb_node *n = &c->m.graph.nodes.items[k];
-        if (!graph_case_one(c, all, k, &one)) {
+        if (!graph_case_one(c, sets.of[0], k, &one)) {
             continue;
         }
         found = graphs_faulty(w, i, &one, &fault);
@@ -87,8 +86,7 @@ static bool ort_sees_one_otherwise(graphs_workers *w, size_t i, const graph_case
         }
         graph_case_free(&one);
     }
-    graphs_cut(all, 0);
-    free(all);
+    graphs_sets_free(&sets);
     return found;
 }
 
@@ -122,20 +120,11 @@ static void keep(const char *name, graphs_workers *w, graph_case *c, graphs_faul
     }
 }
 
-/* Runs a case by all workers; whether it is free of faults. */
-static bool try_case(graphs_workers *w, graph_case *c, const char *name)
+/* Runs a case by all workers; whether it is free of faults. sets: what was measured; freed. */
+static bool try_case(graphs_workers *w, graph_case *c, graphs_sets *sets, const char *name)
 {
-    graphs_values *all = calloc(1, sizeof(*all));
-    char why[GRAPHS_TEXT] = "";
     bool clean = true;
     size_t suspect = SIZE_MAX;
-    assert_non_null(all);
-    if (!graphs_measure_case(c, all, 99, false, why)) {
-        printf("%s: does not run by itself: %s\n", name, why);
-        graphs_cut(all, 0);
-        free(all);
-        return false;
-    }
     for (size_t i = 0; i < graphs_workers_count(w); i++) {
         graphs_worker_send(w, i, c);
     }
@@ -147,14 +136,13 @@ static bool try_case(graphs_workers *w, graph_case *c, const char *name)
             total.runs += answers.items[k].status == 0;
             total.ort_ran += graphs_worker_is_ort(w, i) && answers.items[k].status == 0;
         }
-        if (suspect == SIZE_MAX && graphs_judge(c, all, answered, &answers, &fault) &&
+        if (suspect == SIZE_MAX && graphs_judge(c, sets, answered, &answers, &fault) &&
             (answered || !graphs_worker_is_ort(w, i))) {
             suspect = i;
         }
         graphs_answers_free(&answers);
     }
-    graphs_cut(all, 0);
-    free(all);
+    graphs_sets_free(sets);
     if (suspect != SIZE_MAX) {
         graphs_fault fault;
         if (!graphs_faulty(w, suspect, c, &fault)) {
@@ -178,7 +166,14 @@ static int replay(graphs_workers *w, int count, char **folders)
             printf("%s: %s\n", folders[i], why);
             return 2;
         }
-        bool fine = try_case(w, &c, "replayed");
+        graphs_sets sets;
+        bool fine = graphs_measure_case(&c, &sets, 99, false, why);
+        if (fine) {
+            fine = try_case(w, &c, &sets, "replayed");
+        } else {
+            printf("%s: does not run by itself: %s\n", folders[i], why);
+            graphs_sets_free(&sets);
+        }
         printf("%s: %s\n", folders[i], fine ? "agrees" : "DISAGREES");
         bad += !fine;
         graph_case_free(&c);
@@ -192,19 +187,22 @@ static int random_graphs(graphs_workers *w)
     load_state();
     for (long k = 0; k < o.count && faults < o.most_faults; k++) {
         graph_case c;
+        graphs_sets sets;
         char name[32];
         unsigned long long seed = total.next;
         total.next++;
         snprintf(name, sizeof(name), "%llu", seed);
-        graph_draw(seed, o.nodes, &c);
+        graph_draw(seed, o.nodes, &c, &sets);
         if (c.m.graph.outputs.count > 0) {
             size_t nodes = c.m.graph.nodes.count;
-            bool clean = try_case(w, &c, name);
+            bool clean = try_case(w, &c, &sets, name);
             faults += !clean;
             total.faults += !clean;
             total.graphs++;
             total.nodes += nodes;
             total.clean = clean ? total.clean + 1 : 0;
+        } else {
+            graphs_sets_free(&sets);
         }
         graph_case_free(&c);
         if (k % 50 == 49 || k + 1 == o.count || faults == o.most_faults) {

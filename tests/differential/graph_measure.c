@@ -93,7 +93,7 @@ static double spread_of(const graphs_value *v)
 }
 
 /* Two tensors of one type and shape. */
-static bool one_form(const nori_tensor *a, const nori_tensor *b)
+bool graphs_one_form(const nori_tensor *a, const nori_tensor *b)
 {
     return nori_tensor_kind(a) == nori_tensor_kind(b) && nori_tensor_type(a) == nori_tensor_type(b) &&
            nori_tensor_rank(a) == nori_tensor_rank(b) &&
@@ -113,7 +113,7 @@ static bool same_strings(const nori_tensor *a, const nori_tensor *b)
 
 bool graphs_same_bits(const nori_tensor *a, const nori_tensor *b, char *why)
 {
-    bool same = one_form(a, b);
+    bool same = graphs_one_form(a, b);
     if (!same) {
         snprintf(why, GRAPHS_TEXT, "other types or shapes");
     } else if (nori_tensor_type(a) == NORI_STRING) {
@@ -132,7 +132,7 @@ static bool steady(const graphs_value *v, char *why)
     const nori_tensor *exact = v->v[0];
     bool floats = nori__type_is_float(nori_tensor_type(exact));
     for (int k = 1; k < GRAPHS_VARIANTS; k++) {
-        if (!one_form(exact, v->v[k]) || (!floats && !graphs_same_bits(exact, v->v[k], why))) {
+        if (!graphs_one_form(exact, v->v[k]) || (!floats && !graphs_same_bits(exact, v->v[k], why))) {
             snprintf(why, GRAPHS_TEXT, "noise shows");
             return false;
         }
@@ -234,6 +234,9 @@ bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all
     make one;
     size_t from[32], n_from = 0, before = all->count, n_out = 0;
     nori_tensor *out[GRAPHS_VARIANTS][GRAPHS_OUTPUTS] = {{NULL}};
+    if (graphs_has_bodies(node)) {
+        return graphs_measure_bodies(m, node, all, strict, why);
+    }
     make_begin(&one, 0);
     bool ran =
         alone(m, node, all, &one, from, &n_from, why) && run_variants(&one, all, from, n_from, out, why);
@@ -282,43 +285,78 @@ bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all
     return ran;
 }
 
-bool graphs_measure_case(const graph_case *c, graphs_values *all, uint64_t noise, bool strict, char *why)
+bool graphs_add_initializers(const nori__pb_graph *g, graphs_values *all, char *why)
 {
     char name[24];
-    const nori__pb_graph *g = &c->m.graph;
-    all->noise.state = noise;
     for (size_t i = 0; i < g->initializers.count; i++) {
         nori_tensor *t = NULL;
         nori_error err = {0};
         const nori__pb_tensor *pb = &g->initializers.items[i];
         snprintf(name, sizeof(name), "%.*s", (int)pb->name.n, pb->name.p);
-        if (nori__tensor_from_pb(&nori__malloc, pb, NULL, &t, &err) != NORI_OK ||
-            !graphs_add(all, name, t, true)) {
-            snprintf(why, GRAPHS_TEXT, "initializer %s: %.400s", name, err.message);
-            nori_tensor_free(t);
-            return false;
-        }
+        bool fine = nori__tensor_from_pb(&nori__malloc, pb, NULL, &t, &err) == NORI_OK &&
+                    graphs_add(all, name, t, true) != NULL;
         nori_tensor_free(t);
-    }
-    for (size_t i = 0; i < c->n_in; i++) {
-        const nori__str *s = &g->inputs.items[i].name;
-        snprintf(name, sizeof(name), "%.*s", (int)s->n, s->p);
-        if (!graphs_add(all, name, c->in[i], false)) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < g->nodes.count; i++) {
-        if (!graphs_measure(&c->m, &g->nodes.items[i], all, strict, why)) {
+        if (!fine) {
+            snprintf(why, GRAPHS_TEXT, "initializer %s: %.400s", name, err.message);
             return false;
         }
     }
     return true;
 }
 
+static bool measure_set(const graph_case *c, nori_tensor *const *in, graphs_values *all, bool strict, char *why)
+{
+    char name[24];
+    const nori__pb_graph *g = &c->m.graph;
+    bool fine = graphs_add_initializers(g, all, why);
+    for (size_t i = 0; fine && i < c->n_in; i++) {
+        const nori__str *s = &g->inputs.items[i].name;
+        snprintf(name, sizeof(name), "%.*s", (int)s->n, s->p);
+        fine = graphs_add(all, name, in[i], false) != NULL;
+    }
+    for (size_t i = 0; fine && i < g->nodes.count; i++) {
+        fine = graphs_measure(&c->m, &g->nodes.items[i], all, strict, why);
+    }
+    return fine;
+}
+
+bool graphs_measure_case(const graph_case *c, graphs_sets *sets, uint64_t noise, bool strict, char *why)
+{
+    nori_tensor *other[GRAPHS_INPUTS] = {NULL};
+    char text[GRAPHS_TEXT];
+    for (int s = 0; s < 2; s++) {
+        sets->of[s] = calloc(1, sizeof(*sets->of[s]));
+        assert_non_null(sets->of[s]);
+        sets->of[s]->noise.state = noise;
+    }
+    bool fine = measure_set(c, c->in, sets->of[0], strict, why);
+    bool both = fine && graph_case_other(c, other);
+    if (!both || !measure_set(c, other, sets->of[1], strict, text)) {
+        graphs_cut(sets->of[1], 0);
+        free(sets->of[1]);
+        sets->of[1] = NULL;
+    }
+    for (size_t i = 0; i < GRAPHS_INPUTS; i++) {
+        nori_tensor_free(other[i]);
+    }
+    return fine;
+}
+
+void graphs_sets_free(graphs_sets *sets)
+{
+    for (int s = 0; s < 2; s++) {
+        if (sets->of[s]) {
+            graphs_cut(sets->of[s], 0);
+            free(sets->of[s]);
+        }
+        sets->of[s] = NULL;
+    }
+}
+
 bool graphs_differ(const nori_tensor *got, const graphs_value *want, char *why)
 {
     const nori_tensor *exact = want->v[0];
-    if (!got || !one_form(got, exact)) {
+    if (!got || !graphs_one_form(got, exact)) {
         snprintf(why, GRAPHS_TEXT, "%s: %s of rank %d with %lld elements, not %s of rank %d with %lld",
                  want->name, got ? nori_type_name(nori_tensor_type(got)) : "nothing",
                  got ? nori_tensor_rank(got) : 0, got ? (long long)nori_tensor_elements(got) : 0,

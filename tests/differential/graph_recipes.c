@@ -5,13 +5,13 @@
 
 /* ---- short words for chains ---- */
 
-static graphs_value *unary(drawing *d, const char *op, const graphs_value *x)
+graphs_value *draw_unary(drawing *d, const char *op, const graphs_value *x)
 {
     draw_node(d, "", op, x->name, 1);
     return draw_try(d);
 }
 
-static graphs_value *binary(drawing *d, const char *op, const char *a, const char *b)
+graphs_value *draw_binary(drawing *d, const char *op, const char *a, const char *b)
 {
     char inputs[64];
     snprintf(inputs, sizeof(inputs), "%s %s", a, b);
@@ -27,15 +27,15 @@ static graphs_value *activation(drawing *d, graphs_value *x)
     nori_type type = nori_tensor_type(x->v[0]);
     char inputs[96];
     if (strcmp(op, "Silu") == 0) {
-        graphs_value *s = unary(d, "Sigmoid", x);
-        return s ? binary(d, "Mul", x->name, s->name) : NULL;
+        graphs_value *s = draw_unary(d, "Sigmoid", x);
+        return s ? draw_binary(d, "Mul", x->name, s->name) : NULL;
     }
     if (strcmp(op, "Gelu") == 0) { /* by Erf, as exporters write it */
-        graphs_value *a = binary(d, "Div", x->name, draw_scalar(d, type, 1.4142135));
-        a = a ? unary(d, "Erf", a) : NULL;
-        a = a ? binary(d, "Add", a->name, draw_scalar(d, type, 1)) : NULL;
-        a = a ? binary(d, "Mul", x->name, a->name) : NULL;
-        return a ? binary(d, "Mul", a->name, draw_scalar(d, type, 0.5)) : NULL;
+        graphs_value *a = draw_binary(d, "Div", x->name, draw_scalar(d, type, 1.4142135));
+        a = a ? draw_unary(d, "Erf", a) : NULL;
+        a = a ? draw_binary(d, "Add", a->name, draw_scalar(d, type, 1)) : NULL;
+        a = a ? draw_binary(d, "Mul", x->name, a->name) : NULL;
+        return a ? draw_binary(d, "Mul", a->name, draw_scalar(d, type, 0.5)) : NULL;
     }
     if (strcmp(op, "Clip") == 0) {
         snprintf(inputs, sizeof(inputs), "%s %s %s", x->name, draw_scalar(d, type, 0),
@@ -47,12 +47,12 @@ static graphs_value *activation(drawing *d, graphs_value *x)
         int64_t dims[3] = {nori_tensor_rank(x->v[0]) > 1 ? nori_tensor_dims(x->v[0])[1] : 1, 1, 1};
         int rank = nori_tensor_rank(x->v[0]) > 2 ? nori_tensor_rank(x->v[0]) - 1 : 1;
         dims[0] = rank == 1 ? 1 : dims[0];
-        return rank <= 3 ? binary(d, "PRelu", x->name, draw_constant(d, type, rank, dims, -1, 1)) : NULL;
+        return rank <= 3 ? draw_binary(d, "PRelu", x->name, draw_constant(d, type, rank, dims, -1, 1)) : NULL;
     }
-    return unary(d, op, x);
+    return draw_unary(d, op, x);
 }
 
-static void pads_of(drawing *d, nori__pb_node *n, int spatial, int64_t most)
+void draw_pads(drawing *d, nori__pb_node *n, int spatial, int64_t most)
 {
     int64_t v[8];
     for (int i = 0; i < 2 * spatial; i++) {
@@ -66,7 +66,7 @@ static void pads_of(drawing *d, nori__pb_node *n, int spatial, int64_t most)
     make_attr_ints(&d->c->m, n, "pads", 2 * (size_t)spatial, v);
 }
 
-static void each(drawing *d, nori__pb_node *n, const char *name, int spatial, int64_t value)
+void draw_each(drawing *d, nori__pb_node *n, const char *name, int spatial, int64_t value)
 {
     int64_t v[4] = {value, value, value, value};
     make_attr_ints(&d->c->m, n, name, (size_t)spatial, v);
@@ -81,8 +81,12 @@ static graphs_value *conv(drawing *d, const graphs_value *x)
     nori_type type = nori_tensor_type(x->v[0]);
     int rank = nori_tensor_rank(x->v[0]), spatial = rank - 2;
     bool depthwise = graphs_chance(&d->rng, 25), back = graphs_chance(&d->rng, 10);
+    static const int64_t many[] = {16, 16, 24, 32, 33, 48};
     int64_t k = (int64_t[]){1, 3, 3, 2, 5}[graphs_below(&d->rng, 5)];
-    int64_t out = depthwise ? in[1] : channels[graphs_below(&d->rng, NORI__COUNT(channels))];
+    int64_t out = depthwise ? in[1]
+                  : d->wide ? many[graphs_below(&d->rng, NORI__COUNT(many))]
+                            : channels[graphs_below(&d->rng, NORI__COUNT(channels))];
+    k = nori_tensor_elements(x->v[0]) * out * k * k > 4000000 ? 1 : k;
     int64_t dims[5] = {out, depthwise ? 1 : in[1], k, k, k};
     char inputs[96];
     if (back) {
@@ -96,21 +100,21 @@ static graphs_value *conv(drawing *d, const graphs_value *x)
     }
     nori__pb_node *node = draw_node(d, "", back ? "ConvTranspose" : "Conv", inputs, 1);
     if (graphs_chance(&d->rng, 80)) {
-        each(d, node, "kernel_shape", spatial, k);
+        draw_each(d, node, "kernel_shape", spatial, k);
     }
     if (depthwise) {
         make_attr_int(&d->c->m, node, "group", in[1]);
     }
     if (graphs_chance(&d->rng, 70)) {
-        pads_of(d, node, spatial, k / 2);
+        draw_pads(d, node, spatial, k / 2);
     } else if (graphs_chance(&d->rng, 50)) {
         make_attr_text(&d->c->m, node, "auto_pad", graphs_chance(&d->rng, 50) ? "SAME_UPPER" : "SAME_LOWER");
     }
     if (graphs_chance(&d->rng, 30)) {
-        each(d, node, "strides", spatial, 2);
+        draw_each(d, node, "strides", spatial, 2);
     }
     if (graphs_chance(&d->rng, 10)) {
-        each(d, node, "dilations", spatial, 2);
+        draw_each(d, node, "dilations", spatial, 2);
     }
     return draw_try(d);
 }
@@ -127,18 +131,18 @@ static graphs_value *batch_norm(drawing *d, const graphs_value *x)
     return draw_try(d);
 }
 
-static graphs_value *pool(drawing *d, const graphs_value *x)
+graphs_value *draw_pool(drawing *d, const graphs_value *x)
 {
     int spatial = nori_tensor_rank(x->v[0]) - 2;
     bool mean = graphs_chance(&d->rng, 50);
     if (graphs_chance(&d->rng, 25)) {
-        return unary(d, mean ? "GlobalAveragePool" : "GlobalMaxPool", x);
+        return draw_unary(d, mean ? "GlobalAveragePool" : "GlobalMaxPool", x);
     }
     nori__pb_node *n = draw_node(d, "", mean ? "AveragePool" : "MaxPool", x->name, 1);
-    each(d, n, "kernel_shape", spatial, 2 + graphs_below(&d->rng, 2));
-    each(d, n, "strides", spatial, 1 + graphs_below(&d->rng, 2));
+    draw_each(d, n, "kernel_shape", spatial, 2 + graphs_below(&d->rng, 2));
+    draw_each(d, n, "strides", spatial, 1 + graphs_below(&d->rng, 2));
     if (graphs_chance(&d->rng, 50)) {
-        pads_of(d, n, spatial, 1);
+        draw_pads(d, n, spatial, 1);
     }
     if (graphs_chance(&d->rng, 30)) {
         make_attr_int(&d->c->m, n, "ceil_mode", 1);
@@ -159,14 +163,14 @@ static void conv_chain(drawing *d)
             x = batch_norm(d, x);
         }
         if (x && graphs_chance(&d->rng, 25)) { /* a shortcut */
-            graphs_value *sum = binary(d, "Add", x->name, before->name);
+            graphs_value *sum = draw_binary(d, "Add", x->name, before->name);
             x = sum ? sum : x;
         }
         if (x && graphs_chance(&d->rng, 60)) {
             x = activation(d, x);
         }
         if (x && graphs_chance(&d->rng, 20)) {
-            x = pool(d, x);
+            x = draw_pool(d, x);
         }
     }
 }
@@ -194,16 +198,26 @@ static graphs_value *dense(drawing *d, const graphs_value *x, int64_t out)
         }
         return draw_try(d);
     }
-    graphs_value *y = binary(d, "MatMul", x->name, draw_constant(d, t, 2, dims, -0.5, 0.5));
-    return y && graphs_chance(&d->rng, 60) ? binary(d, "Add", y->name, draw_constant(d, t, 1, &out, -1, 1))
+    graphs_value *y = draw_binary(d, "MatMul", x->name, draw_constant(d, t, 2, dims, -0.5, 0.5));
+    return y && graphs_chance(&d->rng, 60) ? draw_binary(d, "Add", y->name, draw_constant(d, t, 1, &out, -1, 1))
                                            : y;
+}
+
+static graphs_value *last_mean(drawing *d, const graphs_value *x)
+{
+    int64_t last = -1;
+    if (d->opset >= 18) {
+        return draw_binary(d, "ReduceMean", x->name, draw_ints(d, 1, &last));
+    }
+    make_attr_ints(&d->c->m, draw_node(d, "", "ReduceMean", x->name, 1), "axes", 1, &last);
+    return draw_try(d);
 }
 
 static graphs_value *normed(drawing *d, graphs_value *x)
 {
     nori_type t = nori_tensor_type(x->v[0]);
     int rank = nori_tensor_rank(x->v[0]);
-    int64_t n = nori_tensor_dims(x->v[0])[rank - 1], last = -1;
+    int64_t n = nori_tensor_dims(x->v[0])[rank - 1];
     char inputs[96];
     if (graphs_chance(&d->rng, 50)) {
         snprintf(inputs, sizeof(inputs), "%s %s %s", x->name, draw_constant(d, t, 1, &n, 0.5, 2),
@@ -212,21 +226,15 @@ static graphs_value *normed(drawing *d, graphs_value *x)
         return draw_try(d);
     }
     /* As operator sets before 17 have it. */
-    nori__pb_node *m = draw_node(d, "", "ReduceMean", x->name, 1);
-    make_attr_ints(&d->c->m, m, "axes", 1, &last);
-    graphs_value *mean = draw_try(d);
-    graphs_value *off = mean ? binary(d, "Sub", x->name, mean->name) : NULL;
-    graphs_value *square = off ? binary(d, "Pow", off->name, draw_scalar(d, t, 2)) : NULL;
-    if (square) {
-        m = draw_node(d, "", "ReduceMean", square->name, 1);
-        make_attr_ints(&d->c->m, m, "axes", 1, &last);
-    }
-    graphs_value *var = square ? draw_try(d) : NULL;
-    var = var ? binary(d, "Add", var->name, draw_scalar(d, t, 0.0625)) : NULL;
-    var = var ? unary(d, "Sqrt", var) : NULL;
-    graphs_value *y = var ? binary(d, "Div", off->name, var->name) : NULL;
-    y = y ? binary(d, "Mul", y->name, draw_constant(d, t, 1, &n, 0.5, 2)) : NULL;
-    return y ? binary(d, "Add", y->name, draw_constant(d, t, 1, &n, -1, 1)) : NULL;
+    graphs_value *mean = last_mean(d, x);
+    graphs_value *off = mean ? draw_binary(d, "Sub", x->name, mean->name) : NULL;
+    graphs_value *square = off ? draw_binary(d, "Pow", off->name, draw_scalar(d, t, 2)) : NULL;
+    graphs_value *var = square ? last_mean(d, square) : NULL;
+    var = var ? draw_binary(d, "Add", var->name, draw_scalar(d, t, 0.0625)) : NULL;
+    var = var ? draw_unary(d, "Sqrt", var) : NULL;
+    graphs_value *y = var ? draw_binary(d, "Div", off->name, var->name) : NULL;
+    y = y ? draw_binary(d, "Mul", y->name, draw_constant(d, t, 1, &n, 0.5, 2)) : NULL;
+    return y ? draw_binary(d, "Add", y->name, draw_constant(d, t, 1, &n, -1, 1)) : NULL;
 }
 
 static void dense_chain(drawing *d)
@@ -248,7 +256,7 @@ static graphs_value *turned(drawing *d, const graphs_value *x, int64_t a, int64_
 
 static graphs_value *shaped(drawing *d, const graphs_value *x, int count, const int64_t *dims)
 {
-    return binary(d, "Reshape", x->name, draw_ints(d, count, dims));
+    return draw_binary(d, "Reshape", x->name, draw_ints(d, count, dims));
 }
 
 /* softmax(q k' / scale + mask) v over heads. */
@@ -269,116 +277,23 @@ static void attention(drawing *d)
     q = v ? turned(d, q, 0, 2, 1, 3) : NULL;
     k = q ? turned(d, k, 0, 2, 3, 1) : NULL;
     v = k ? turned(d, v, 0, 2, 1, 3) : NULL;
-    graphs_value *s = v ? binary(d, "MatMul", q->name, k->name) : NULL;
-    s = s ? binary(d, graphs_chance(&d->rng, 50) ? "Div" : "Mul", s->name, draw_scalar(d, NORI_FLOAT, 0.75))
+    graphs_value *s = v ? draw_binary(d, "MatMul", q->name, k->name) : NULL;
+    s = s ? draw_binary(d, graphs_chance(&d->rng, 50) ? "Div" : "Mul", s->name, draw_scalar(d, NORI_FLOAT, 0.75))
           : NULL;
     if (s && graphs_chance(&d->rng, 50)) {
         int64_t mask[4] = {1, 1, nori_tensor_dims(s->v[0])[2], nori_tensor_dims(s->v[0])[3]};
-        s = binary(d, "Add", s->name, draw_constant(d, NORI_FLOAT, 4, mask, -4, 0));
+        s = draw_binary(d, "Add", s->name, draw_constant(d, NORI_FLOAT, 4, mask, -4, 0));
     }
     if (s) {
         nori__pb_node *n = draw_node(d, "", "Softmax", s->name, 1);
         make_attr_int(&d->c->m, n, "axis", graphs_chance(&d->rng, 50) ? -1 : 3);
         s = draw_try(d);
     }
-    s = s ? binary(d, "MatMul", s->name, v->name) : NULL;
+    s = s ? draw_binary(d, "MatMul", s->name, v->name) : NULL;
     s = s ? turned(d, s, 0, 2, 1, 3) : NULL;
     s = s ? shaped(d, s, 3, (int64_t[]){0, 0, wide}) : NULL;
     if (s && graphs_chance(&d->rng, 50)) {
         dense(d, s, nori_tensor_dims(x->v[0])[2]);
-    }
-}
-
-/* ---- quantized layers ---- */
-
-static graphs_value *quantized(drawing *d, const char *op, const graphs_value *x, double scale, int zero,
-                               nori_type t)
-{
-    char inputs[96];
-    snprintf(inputs, sizeof(inputs), "%s %s %s", x->name, draw_scalar(d, NORI_FLOAT, scale),
-             draw_scalar(d, t, zero));
-    draw_node(d, "", op, inputs, 1);
-    return draw_try(d);
-}
-
-static graphs_value *around(drawing *d, const graphs_value *x, nori_type t)
-{
-    double scale = 0.0625 * (1 + graphs_below(&d->rng, 3));
-    int zero = t == NORI_UINT8 ? 100 + graphs_below(&d->rng, 56) : graphs_below(&d->rng, 5) - 2;
-    graphs_value *q = quantized(d, "QuantizeLinear", x, scale, zero, t);
-    return q ? quantized(d, "DequantizeLinear", q, scale, zero, t) : NULL;
-}
-
-/* A float operator between DequantizeLinear and QuantizeLinear, its weights quantized too. */
-static void quantized_chain(drawing *d)
-{
-    nori_type t = graphs_chance(&d->rng, 50) ? NORI_UINT8 : NORI_INT8;
-    graphs_value *x = draw_value(d, DRAW_FLOAT, 2, 4);
-    x = x ? around(d, x, t) : NULL;
-    for (int i = 0, n = 1 + graphs_below(&d->rng, 2); x && i < n; i++) {
-        int rank = nori_tensor_rank(x->v[0]);
-        const int64_t *in = nori_tensor_dims(x->v[0]);
-        int64_t out = 1 + graphs_below(&d->rng, 9), k = 1 + 2 * graphs_below(&d->rng, 2);
-        bool window = rank == 4;
-        int64_t dims[4] = {window ? out : in[rank - 1], window ? in[1] : out, k, k};
-        bool each_channel = graphs_chance(&d->rng, 40);
-        char inputs[96];
-        const char *w = draw_constant(d, NORI_INT8, window ? 4 : 2, dims, -127, 127.9);
-        snprintf(inputs, sizeof(inputs), "%s %s %s", w,
-                 each_channel ? draw_constant(d, NORI_FLOAT, 1, &out, 0.01, 0.05)
-                              : draw_scalar(d, NORI_FLOAT, 0.015625),
-                 each_channel ? draw_constant(d, NORI_INT8, 1, &out, 0, 0) : draw_scalar(d, NORI_INT8, 0));
-        nori__pb_node *node = draw_node(d, "", "DequantizeLinear", inputs, 1);
-        if (each_channel) {
-            make_attr_int(&d->c->m, node, "axis", window ? 0 : 1);
-        }
-        graphs_value *weights = draw_try(d);
-        if (!weights) {
-            return;
-        }
-        snprintf(inputs, sizeof(inputs), "%s %s", x->name, weights->name);
-        node = draw_node(d, "", window ? "Conv" : "MatMul", inputs, 1);
-        if (window && graphs_chance(&d->rng, 60)) {
-            pads_of(d, node, 2, k / 2);
-        }
-        x = draw_try(d);
-        x = x && graphs_chance(&d->rng, 50) ? unary(d, "Relu", x) : x;
-        x = x ? around(d, x, t) : NULL;
-    }
-}
-
-static void integer_product(drawing *d)
-{
-    graphs_value *x = draw_value(d, 1 << NORI_UINT8 | 1 << NORI_INT8, 2, 4);
-    if (!x) {
-        graphs_value *from = draw_value(d, DRAW_FLOAT, 2, 4);
-        if (from) {
-            draw_node(d, "", "DynamicQuantizeLinear", from->name, 3);
-            x = draw_try(d);
-        }
-    }
-    if (x) {
-        int rank = nori_tensor_rank(x->v[0]);
-        int64_t dims[2] = {nori_tensor_dims(x->v[0])[rank - 1], 1 + graphs_below(&d->rng, 12)};
-        nori_type t = graphs_chance(&d->rng, 50) ? NORI_INT8 : NORI_UINT8;
-        char inputs[96];
-        size_t n = (size_t)snprintf(inputs, sizeof(inputs), "%s %s", x->name,
-                                    draw_constant(d, t, 2, dims, -128, 255.9));
-        if (graphs_chance(&d->rng, 50)) {
-            n += (size_t)snprintf(inputs + n, sizeof(inputs) - n, " %s %s",
-                                  draw_scalar(d, nori_tensor_type(x->v[0]), graphs_below(&d->rng, 100)),
-                                  draw_scalar(d, t, graphs_below(&d->rng, 100)));
-        }
-        draw_node(d, "", "MatMulInteger", inputs, 1);
-        graphs_value *y = draw_try(d);
-        if (y) {
-            nori__pb_node *c = draw_node(d, "", "Cast", y->name, 1);
-            make_attr_int(&d->c->m, c, "to", NORI_FLOAT);
-            y = draw_try(d);
-        }
-        if (y) {
-            binary(d, "Mul", y->name, draw_scalar(d, NORI_FLOAT, 0.0009765625));
-        }
     }
 }
 
@@ -443,7 +358,7 @@ static void larger(drawing *d)
     const char *s = draw_constant(d, NORI_FLOAT, 1, &four, 1, 1);
     graphs_value *known = graphs_find(d->all, (nori__str){s, strlen(s)});
     float *at = known ? nori_tensor_data(known->v[0]) : NULL;
-    nori__pb_tensor *pb = &d->c->m.graph.initializers.items[d->c->m.graph.initializers.count - 1];
+    nori__pb_tensor *pb = &d->into->initializers.items[d->into->initializers.count - 1];
     if (!at) {
         return;
     }
@@ -500,7 +415,7 @@ static void any_norm(drawing *d)
 void draw_recipe(drawing *d)
 {
     static void (*const recipes[])(drawing *) = {
-        conv_chain,      conv_chain, dense_chain, attention, quantized_chain, joined,
-        integer_product, recurrent,  larger,      halves,    any_norm,        any_activation};
+        conv_chain,      conv_chain, dense_chain, attention, draw_quantized_chain, joined,
+        draw_integer_product, recurrent,  larger,      halves,    any_norm,        any_activation};
     recipes[graphs_below(&d->rng, NORI__COUNT(recipes))](d);
 }

@@ -3,15 +3,16 @@
 #include <unistd.h>
 
 #include "graphs.h"
+#include "nori/compile.h"
 #include "nori/convert.h"
 #include "nori/edit.h"
 #include "nori/text.h"
 #include "ort.h"
+#include "platform/platform.h"
 
 typedef struct ways {
     const nori__str *bytes;
-    nori_tensor *const *in;
-    size_t n_in;
+    const graphs_feeds *feeds;
     graphs_answers *to;
 } ways;
 
@@ -43,7 +44,60 @@ static nori_env *env(void)
     return made;
 }
 
-static void run(ways *w, graphs_answer *a, const nori_model *model, const char *provider, int level,
+/* What the first of a group has said need not be said again. */
+static void same_as_first(ways *w, graphs_answer *a)
+{
+    char why[GRAPHS_TEXT];
+    for (graphs_answer *b = w->to->items; a->group && b < a; b++) {
+        if (b->group != a->group || b->status) {
+            continue;
+        }
+        a->same = !b->same;
+        for (size_t k = 0; a->same && k < GRAPHS_OUTPUTS; k++) {
+            a->same = (!a->out[k] && !b->out[k]) || (a->out[k] && b->out[k] &&
+                                                      graphs_same_bits(a->out[k], b->out[k], why));
+        }
+        for (size_t k = 0; a->same && k < GRAPHS_OUTPUTS; k++) {
+            nori_tensor_free(a->out[k]);
+            a->out[k] = NULL;
+        }
+        return;
+    }
+}
+
+static void run_set(ways *w, nori_session *session, graphs_answer *a, int set)
+{
+    nori_error err = {0};
+    size_t n = nori_session_output_count(session);
+    nori_status s = n > GRAPHS_OUTPUTS ? NORI_ERROR_ARGUMENT
+                                       : nori_session_run(session, (const nori_tensor *const *)w->feeds->in[set],
+                                                          w->feeds->count, a->out, n, &err);
+    a->set = set;
+    says(a, s, &err);
+    if (!s) {
+        same_as_first(w, a);
+    }
+}
+
+enum { OF_ITS_OWN = 100, OF_OTHER_SIZES = 1000 };
+
+/* Under both sets of inputs, and the first once more. Frees the session. */
+static void run_session(ways *w, const char *label, int group, nori_session *session)
+{
+    char text[48];
+    bool moves = w->feeds->in[1][0] != NULL;
+    group = group || !moves ? group : OF_ITS_OWN + (int)w->to->count;
+    run_set(w, session, answer(w, label, group), 0);
+    if (moves) {
+        snprintf(text, sizeof(text), "%.30s, other sizes", label);
+        run_set(w, session, answer(w, text, OF_OTHER_SIZES + group), 1);
+        snprintf(text, sizeof(text), "%.30s, once more", label);
+        run_set(w, session, answer(w, text, group), 0);
+    }
+    nori_session_free(session);
+}
+
+static void run(ways *w, const char *label, int group, const nori_model *model, const char *provider, int level,
                 int threads)
 {
     nori_session *session = NULL;
@@ -54,25 +108,23 @@ static void run(ways *w, graphs_answer *a, const nori_model *model, const char *
     o.level = level;
     o.threads = threads;
     nori_status s = nori_session_create(model, &o, &session, &err);
-    size_t n = s ? 0 : nori_session_output_count(session);
-    s = s ? s
-        : n > GRAPHS_OUTPUTS
-            ? NORI_ERROR_ARGUMENT
-            : nori_session_run(session, (const nori_tensor *const *)w->in, w->n_in, a->out, n, &err);
-    says(a, s, &err);
-    nori_session_free(session);
+    if (s) {
+        says(answer(w, label, group), s, &err);
+    } else {
+        run_session(w, label, group, session);
+    }
 }
 
 /* Frees the model. */
 static void run_made(ways *w, const char *label, int group, nori_status s, const nori_error *err,
                      bool excused, nori_model *model, const char *provider, int level)
 {
-    graphs_answer *a = answer(w, label, group);
     if (s) {
+        graphs_answer *a = answer(w, label, group);
         says(a, s, err);
         a->excused = excused;
     } else {
-        run(w, a, model, provider, level, 1);
+        run(w, label, group, model, provider, level, 1);
     }
     nori_model_free(model);
 }
@@ -93,12 +145,82 @@ static void by_text(ways *w, const nori_model *model)
     nori_text_free(text);
 }
 
+/* Files of a moment: in memory where the system has such a folder, as saving waits for the disk. */
+static const char *scratch(void)
+{
+    return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+}
+
+/* A compiled plan, opened as a file or as bytes: the bits of the session that it stands for. */
+static void by_plan(ways *w, const nori_model *model, bool in_memory)
+{
+    char path[80];
+    const char *label = in_memory ? "plan of bytes, cpu level 2" : "plan, cpu level 2";
+    nori_model *again = NULL;
+    nori_session *session = NULL;
+    nori_session_options o;
+    nori_error err = {0};
+    nori_plan_use use = {.size = sizeof(use)};
+    nori__map_file map = {NULL, 0};
+    snprintf(path, sizeof(path), "%s/nori-graphs-%ld.plan", scratch(), (long)getpid());
+    nori_session_options_default(&o);
+    o.threads = 1;
+    nori_status s = nori_plan_write(model, &o, path, NULL, &err);
+    if (!s && in_memory) {
+        s = nori__map_open(path, &map, &err);
+        s = s ? s : nori_model_load_memory(env(), map.data, map.size, NULL, NULL, &again, &err);
+    } else if (!s) {
+        s = nori_model_load(env(), path, NULL, &again, &err);
+    }
+    s = s ? s : nori_session_create(again, &o, &session, &err);
+    if (!s && (!nori_session_plan(session, &use) || use.why_not[0])) {
+        s = nori__fail(&err, NORI_ERROR_INTERNAL, "the plan is not used: %s", use.why_not ? use.why_not : "");
+    }
+    if (s) {
+        says(answer(w, label, 1), s, &err);
+        nori_session_free(session);
+    } else {
+        run_session(w, label, 1, session);
+    }
+    nori_model_free(again);
+    nori__map_close(&map);
+    unlink(path);
+}
+
+/* A model that runs is one without errors. */
+static void by_check(ways *w, const nori_model *model)
+{
+    nori_findings *findings = NULL;
+    nori_error err = {0};
+    nori_status s = nori_check(model, NULL, &findings, &err);
+    if (!s && nori_findings_at_least(findings, NORI_SEVERITY_ERROR) > 0) {
+        const nori_finding *f = nori_findings_at(findings, 0);
+        s = nori__fail(&err, NORI_ERROR_MODEL, "%s: %s", f->path, f->message);
+    }
+    if (s) {
+        says(answer(w, "check", 0), s, &err);
+    }
+    nori_findings_free(findings);
+}
+
+static void optimized(ways *w, const nori_model *model)
+{
+    nori_optimize_options o;
+    nori_model *made = NULL;
+    nori_error err = {0};
+    nori_optimize_options_default(&o);
+    o.proof.skip = 1;
+    nori_status s = nori_optimize(model, &o, &made, NULL, &err);
+    run_made(w, "optimized, reference level 0", 0, s, &err, false, made, "reference", 0);
+}
+
 static void by_files(ways *w, const nori_model *model)
 {
-    char folder[] = "/tmp/nori-graphs-XXXXXX", one[64], two[64], data[64];
+    char folder[64], one[80], two[80], data[80];
     nori_model *beside = NULL, *whole = NULL;
     nori_save_options o;
     nori_error err = {0};
+    snprintf(folder, sizeof(folder), "%s/nori-graphs-XXXXXX", scratch());
     if (!mkdtemp(folder)) {
         return;
     }
@@ -212,36 +334,39 @@ static void by_ort(ways *w, const nori_model *model, const char *library)
     for (size_t i = 0; i < n_out && i < GRAPHS_OUTPUTS; i++) {
         out[i] = nori_model_output(model, i)->name;
     }
-    ort_outcome done = wrote ? ort_run(o, path, (const nori_tensor *const *)w->in, in, n_in, a->out, out,
+    ort_outcome done = wrote ? ort_run(o, path, (const nori_tensor *const *)w->feeds->in[0], in, n_in, a->out, out,
                                        n_out, a->text, sizeof(a->text))
                              : ORT_REFUSED;
     a->status = done == ORT_RAN ? NORI_OK : NORI_ERROR_UNSUPPORTED;
     unlink(path);
 }
 
-void graphs_run_ways(graphs_kind kind, const char *library, const nori__str *bytes, nori_tensor *const *in,
-                     size_t n_in, graphs_answers *answers)
+void graphs_run_ways(graphs_kind kind, const char *library, const nori__str *bytes, const graphs_feeds *feeds,
+                     graphs_answers *answers)
 {
-    ways w = {bytes, in, n_in, answers};
+    ways w = {bytes, feeds, answers};
     nori_model *model = NULL;
     nori_error err = {0};
+    bool odd = bytes->n % 2; /* what only every other graph gets */
     nori_status s = nori_model_load_memory(env(), bytes->p, bytes->n, NULL, NULL, &model, &err);
     if (s) {
         says(answer(&w, "load", 0), s, &err);
     } else if (kind == GRAPHS_LEVEL) {
-        run(&w, answer(&w, "cpu level 2", 1), model, "cpu", 2, 1);
-        run(&w, answer(&w, "cpu level 2, 3 threads", 1), model, "cpu", 2, 3);
-        run(&w, answer(&w, "cpu level 1", 2), model, "cpu", 1, 1);
-        run(&w, answer(&w, "cpu level 1, 3 threads", 2), model, "cpu", 1, 3);
-        run(&w, answer(&w, "cpu level 0", 0), model, "cpu", 0, 1);
+        run(&w, "cpu level 2", 1, model, "cpu", 2, 1);
+        run(&w, "cpu level 2, 3 threads", 1, model, "cpu", 2, 3);
+        run(&w, "cpu level 1", 2, model, "cpu", 1, 1);
+        run(&w, "cpu level 1, 3 threads", 2, model, "cpu", 1, 3);
+        run(&w, "cpu level 0", 0, model, "cpu", 0, 1);
+        by_plan(&w, model, odd);
     } else if (kind == GRAPHS_CHANGES) {
-        int64_t newer = n_in % 2 ? 21 : 24;
-        run(&w, answer(&w, "cpu level 2", 1), model, "cpu", 2, 1);
-        run(&w, answer(&w, "reference level 2", 0), model, "reference", 2, 1);
-        run(&w, answer(&w, "reference level 0", 0), model, "reference", 0, 1);
+        run(&w, "cpu level 2", 1, model, "cpu", 2, 1);
+        run(&w, "reference level 2", 0, model, "reference", 2, 1);
+        run(&w, "reference level 0", 0, model, "reference", 0, 1);
+        by_check(&w, model);
         by_text(&w, model);
         by_files(&w, model);
-        converted(&w, model, newer);
+        optimized(&w, model);
+        converted(&w, model, odd ? 21 : 24);
         converted(&w, model, 0);
         in_a_branch(&w);
     } else {

@@ -115,18 +115,19 @@ static bool get_tensor(int fd, nori_tensor **t)
 static bool serve(int in, int out, graphs_kind kind, const char *ort)
 {
     graphs_answers answers = {.count = 0};
-    nori_tensor *feeds[GRAPHS_INPUTS] = {NULL};
-    uint64_t n_in = 0;
+    graphs_feeds feeds = {.count = 0};
+    uint64_t counts[2] = {0}; /* inputs, sets of them */
     size_t size = 0;
     char *bytes = get_block(in, &size);
-    bool fine = bytes && get(in, &n_in, sizeof(n_in)) && n_in <= GRAPHS_INPUTS;
-    for (uint64_t i = 0; fine && i < n_in; i++) {
-        fine = get_tensor(in, &feeds[i]);
+    bool fine = bytes && get(in, counts, sizeof(counts)) && counts[0] <= GRAPHS_INPUTS && counts[1] <= 2;
+    feeds.count = fine ? (size_t)counts[0] : 0;
+    for (uint64_t i = 0; fine && i < counts[0] * counts[1]; i++) {
+        fine = get_tensor(in, &feeds.in[i / counts[0]][i % counts[0]]);
     }
     if (fine) {
         nori__str model = {bytes, size};
         alarm(SECONDS); /* a run without end is a fault too */
-        graphs_run_ways(kind, ort, &model, feeds, (size_t)n_in, &answers);
+        graphs_run_ways(kind, ort, &model, &feeds, &answers);
         alarm(0);
         uint64_t count = answers.count;
         fine = put(out, &count, sizeof(count));
@@ -134,14 +135,14 @@ static bool serve(int in, int out, graphs_kind kind, const char *ort)
             graphs_answer head = answers.items[i];
             memset(head.out, 0, sizeof(head.out));
             fine = put(out, &head, sizeof(head));
-            for (size_t k = 0; fine && k < GRAPHS_OUTPUTS; k++) {
+            for (size_t k = 0; fine && !head.same && !head.status && k < GRAPHS_OUTPUTS; k++) {
                 fine = put_tensor(out, answers.items[i].out[k]);
             }
         }
     }
     graphs_answers_free(&answers);
-    for (size_t i = 0; i < GRAPHS_INPUTS; i++) {
-        nori_tensor_free(feeds[i]);
+    for (size_t i = 0; i < 2 * (size_t)GRAPHS_INPUTS; i++) {
+        nori_tensor_free(feeds.in[i / GRAPHS_INPUTS][i % GRAPHS_INPUTS]);
     }
     free(bytes);
     return fine;
@@ -248,14 +249,19 @@ bool graphs_worker_send(graphs_workers *w, size_t i, const graph_case *c)
 {
     worker *k = &w->items[i];
     nori__text bytes;
-    uint64_t n_in = c->n_in;
+    nori_tensor *other[GRAPHS_INPUTS] = {NULL};
+    uint64_t counts[2] = {c->n_in, 1 + (c->n_in > 0 && graph_case_other(c, other))};
     nori__text_init(&bytes, &nori__malloc);
     nori__pb_model model = c->m.model;
     model.graph = (nori__pb_graph *)&c->m.graph; /* a copied case: its own graph */
     bool fine = nori__pb_write_model(&model, &bytes, NULL) == NORI_OK &&
-                put_block(k->to, bytes.data, bytes.size) && put(k->to, &n_in, sizeof(n_in));
+                put_block(k->to, bytes.data, bytes.size) && put(k->to, counts, sizeof(counts));
     for (size_t n = 0; fine && n < c->n_in; n++) {
         fine = put_tensor(k->to, c->in[n]);
+    }
+    for (size_t n = 0; n < c->n_in; n++) {
+        fine = fine && (counts[1] < 2 || put_tensor(k->to, other[n]));
+        nori_tensor_free(other[n]);
     }
     nori__text_free(&bytes);
     return fine;
@@ -272,7 +278,7 @@ bool graphs_worker_receive(graphs_workers *w, size_t i, graphs_answers *answers)
         fine = get(k->from, a, sizeof(*a));
         memset(a->out, 0, sizeof(a->out));
         answers->count += fine;
-        for (size_t n = 0; fine && n < GRAPHS_OUTPUTS; n++) {
+        for (size_t n = 0; fine && !a->same && !a->status && n < GRAPHS_OUTPUTS; n++) {
             fine = get_tensor(k->from, &a->out[n]);
         }
     }

@@ -1,9 +1,11 @@
 /* graphs.h: random valid graphs of 1 to 30 nodes, each run in many ways that must agree.
  *
  *   graph_draw.c     a graph from a seed: operators by their facts, node by node, each tried at once
- *   graph_recipes.c  chains as networks have them: what providers fuse and quantize
+ *   graph_draw_bodies.c   If, Loop and Scan
+ *   graph_recipes.c  chains as networks have them: what providers fuse; graph_recipes_quant.c: and quantize
  *   graph_case.c     a case as a thing to copy, read, write
  *   graph_measure.c  what a node gives, by the reference kernels alone, and how far rounding could move it
+ *   graph_bodies.c   the same of If, Loop and Scan: turn by turn, by the nodes of their bodies
  *   graph_ways.c     the ways a graph is run, in processes of their own, one for each CPU level
  *   graph_workers.c  those processes, and what crosses to them and back
  *   graph_judge.c    what is a disagreement, and the smallest graph that shows it
@@ -11,7 +13,10 @@
  *
  * Yardstick: each node alone on the reference provider, at level 0. Each value is held three times: as it is,
  * and twice with noise of some roundings added behind every node. A node whose result depends on such noise
- * by more than a little (ties, cancellation) is not drawn; what is left of it widens the tolerance. */
+ * by more than a little (ties, cancellation) is not drawn; what is left of it widens the tolerance.
+ *
+ * Other sizes: inputs may have named sizes. Then there is a second set of inputs, made of the first by sizes
+ * that follow from the names (graph_case_other), and one session runs both and the first again. */
 #ifndef NORI_TESTS_DIFFERENTIAL_GRAPHS_H
 #define NORI_TESTS_DIFFERENTIAL_GRAPHS_H
 
@@ -67,7 +72,14 @@ typedef struct graph_case {
     make m;
     nori_tensor *in[GRAPHS_INPUTS];
     size_t n_in;
+    bool moves; /* sizes with names are free: they are run under other sizes too */
 } graph_case;
+/* The inputs under other sizes, freed by the caller; false: nothing moves. */
+bool graph_case_other(const graph_case *c, nori_tensor **in);
+/* The size that stands in the second set for one of that name. */
+int64_t graphs_other_size(nori__str name, int64_t size);
+/* Whether a node, or one of its bodies, reads a value of that name. */
+bool graphs_reads(const nori__pb_node *n, nori__str name);
 void graph_case_free(graph_case *c);
 /* The same in an arena of its own. */
 bool graph_case_copy(const graph_case *from, graph_case *to);
@@ -75,8 +87,6 @@ bool graph_case_copy(const graph_case *from, graph_case *to);
 bool graph_case_read(const char *folder, graph_case *c, char *why);
 bool graph_case_write(const char *folder, const graph_case *c, const char *why);
 
-/* From a seed; at most so many nodes. */
-void graph_draw(uint64_t seed, int most_nodes, graph_case *c);
 
 /* ---- measuring ---- */
 
@@ -98,20 +108,40 @@ void graphs_cut(graphs_values *all, size_t count); /* frees those beyond */
 /* Runs one node on what is known and adds its outputs; false with why where it does not run, or where its
  * result is not worth a comparison. strict: as for drawing, else only failing counts. */
 bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all, bool strict, char *why);
+bool graphs_measure_bodies(const make *m, const nori__pb_node *node, graphs_values *all, bool strict, char *why);
+bool graphs_has_bodies(const nori__pb_node *n); /* If, Loop, Scan */
+bool graphs_add_initializers(const nori__pb_graph *g, graphs_values *all, char *why);
+const nori__pb_attr *graphs_attr(const nori__pb_node *n, const char *name); /* or NULL */
+/* Without that axis, at one place of it; NULL: of strings, or of less than bytes. */
+nori_tensor *graphs_slice(const nori_tensor *t, int axis, int64_t at);
+/* Both sets of inputs: [1] is NULL where there are no other sizes, or where they do not go. */
+typedef struct graphs_sets {
+    graphs_values *of[2];
+} graphs_sets;
 /* Initializers, inputs and all nodes of a case. */
-bool graphs_measure_case(const graph_case *c, graphs_values *all, uint64_t noise, bool strict, char *why);
+bool graphs_measure_case(const graph_case *c, graphs_sets *sets, uint64_t noise, bool strict, char *why);
+void graphs_sets_free(graphs_sets *sets);
 /* Whether a tensor is not what was measured, beyond the tolerance that follows from it. */
 bool graphs_differ(const nori_tensor *got, const graphs_value *want, char *why);
 bool graphs_same_bits(const nori_tensor *a, const nori_tensor *b, char *why);
+bool graphs_one_form(const nori_tensor *a, const nori_tensor *b); /* kind, type, shape */
 
 /* ---- drawing ---- */
 
+/* From a seed; at most so many nodes. sets: what was measured on the way; freed by the caller. */
+void graph_draw(uint64_t seed, int most_nodes, graph_case *c, graphs_sets *sets);
+
 typedef struct drawing {
     graph_case *c;
-    graphs_values *all;
+    nori__pb_graph *into;         /* the graph or body that nodes are added to */
+    graphs_values *all, *other;   /* under other sizes, NULL: there are none; the same names in the same order */
     graphs_rng rng;
-    int opset, most, made, next;
+    int opset, most, made, next, depth;
+    bool wide;                    /* channels and images as large as kernels of their own need */
 } drawing;
+/* A recipe, a node with bodies, or any node; nothing where it does not run. */
+void draw_step(drawing *d);
+void draw_cut(drawing *d, size_t count);
 /* A node whose outputs get names; attributes are added to what is returned, then it is tried. */
 nori__pb_node *draw_node(drawing *d, const char *domain, const char *op, const char *inputs, int outputs);
 /* Its first output; NULL: it did not run and is gone. */
@@ -123,6 +153,15 @@ const char *draw_scalar(drawing *d, nori_type type, double value); /* of rank 0 
 graphs_value *draw_value(drawing *d, uint64_t types, int least_rank, int most_rank);
 void draw_attr_float(drawing *d, nori__pb_node *n, const char *name, double value);
 void draw_recipe(drawing *d);
+void draw_bodies(drawing *d);
+void draw_quantized_chain(drawing *d);
+void draw_integer_product(drawing *d);
+/* Short words of recipes. */
+graphs_value *draw_unary(drawing *d, const char *op, const graphs_value *x);
+graphs_value *draw_binary(drawing *d, const char *op, const char *a, const char *b);
+graphs_value *draw_pool(drawing *d, const graphs_value *x);
+void draw_pads(drawing *d, nori__pb_node *n, int spatial, int64_t most);
+void draw_each(drawing *d, nori__pb_node *n, const char *name, int spatial, int64_t value);
 enum { DRAW_FLOAT = 1 << NORI_FLOAT };
 
 /* ---- ways ---- */
@@ -132,11 +171,13 @@ typedef struct graphs_answer {
     char label[48];
     int group;    /* those of one group other than 0 have the same bits */
     int status;   /* nori_status; 0: ran */
+    int set;      /* of the two sets of inputs */
     bool excused; /* it may say no (a conversion that cannot be, ONNX Runtime) */
+    bool same;    /* the first of its group, bit for bit: no outputs then */
     char text[GRAPHS_TEXT];
     nori_tensor *out[GRAPHS_OUTPUTS];
 } graphs_answer;
-enum { GRAPHS_ANSWERS = 16 };
+enum { GRAPHS_ANSWERS = 48 };
 typedef struct graphs_answers {
     graphs_answer items[GRAPHS_ANSWERS];
     size_t count;
@@ -146,8 +187,12 @@ void graphs_answers_free(graphs_answers *a);
 /* What a process does: its kind and CPU level. */
 typedef enum graphs_kind { GRAPHS_LEVEL, GRAPHS_CHANGES, GRAPHS_ORT } graphs_kind;
 /* Runs in the worker: all ways of a kind. ort: the library. */
-void graphs_run_ways(graphs_kind kind, const char *ort, const nori__str *model, nori_tensor *const *in,
-                     size_t n_in, graphs_answers *answers);
+typedef struct graphs_feeds {
+    nori_tensor *in[2][GRAPHS_INPUTS]; /* [1][0] NULL: no other sizes */
+    size_t count;
+} graphs_feeds;
+void graphs_run_ways(graphs_kind kind, const char *ort, const nori__str *model, const graphs_feeds *feeds,
+                     graphs_answers *answers);
 
 /* ---- workers ---- */
 
@@ -174,7 +219,7 @@ typedef struct graphs_fault {
     char text[GRAPHS_TEXT];
 } graphs_fault;
 /* Of one worker's answers; false: there is no fault. */
-bool graphs_judge(const graph_case *c, graphs_values *all, bool answered, const graphs_answers *answers,
+bool graphs_judge(const graph_case *c, const graphs_sets *sets, bool answered, const graphs_answers *answers,
                   graphs_fault *fault);
 /* Whether worker i answers a case wrongly, however noise falls. */
 bool graphs_faulty(graphs_workers *w, size_t i, const graph_case *c, graphs_fault *fault);
