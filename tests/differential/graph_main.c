@@ -5,6 +5,7 @@
  *
  * The first fault of each kind is made small and kept in FOLDER/SEED; exit code 1 then. --state continues
  * where the last run with that file ended, and adds up what was run without a fault. */
+#include <malloc.h>
 #include <time.h>
 
 #include "graphs.h"
@@ -120,17 +121,24 @@ static void keep(const char *name, graphs_workers *w, graph_case *c, graphs_faul
     }
 }
 
-/* Runs a case by all workers; whether it is free of faults. sets: what was measured; freed. */
-static bool try_case(graphs_workers *w, graph_case *c, graphs_sets *sets, const char *name)
+/* Runs a case by all workers, or by those that take graph n; whether it is free of faults. sets: what was
+ * measured; freed. */
+static bool try_case(graphs_workers *w, graph_case *c, graphs_sets *sets, const char *name, bool everywhere,
+                     unsigned long long n)
 {
     bool clean = true;
     size_t suspect = SIZE_MAX;
     for (size_t i = 0; i < graphs_workers_count(w); i++) {
-        graphs_worker_send(w, i, c);
+        if (everywhere || graphs_worker_takes(w, i, n)) {
+            graphs_worker_send(w, i, c);
+        }
     }
     for (size_t i = 0; i < graphs_workers_count(w); i++) {
         graphs_answers answers;
         graphs_fault fault;
+        if (!everywhere && !graphs_worker_takes(w, i, n)) {
+            continue;
+        }
         bool answered = graphs_worker_receive(w, i, &answers);
         for (size_t k = 0; k < answers.count; k++) {
             total.runs += answers.items[k].status == 0;
@@ -169,7 +177,7 @@ static int replay(graphs_workers *w, int count, char **folders)
         graphs_sets sets;
         bool fine = graphs_measure_case(&c, &sets, 99, false, why);
         if (fine) {
-            fine = try_case(w, &c, &sets, "replayed");
+            fine = try_case(w, &c, &sets, "replayed", true, 0);
         } else {
             printf("%s: does not run by itself: %s\n", folders[i], why);
             graphs_sets_free(&sets);
@@ -195,7 +203,7 @@ static int random_graphs(graphs_workers *w)
         graph_draw(seed, o.nodes, &c, &sets);
         if (c.m.graph.outputs.count > 0) {
             size_t nodes = c.m.graph.nodes.count;
-            bool clean = try_case(w, &c, &sets, name);
+            bool clean = try_case(w, &c, &sets, name, false, seed);
             faults += !clean;
             total.faults += !clean;
             total.graphs++;
@@ -225,6 +233,10 @@ static int random_graphs(graphs_workers *w)
 int main(int argc, char **argv)
 {
     int first = 1, code;
+    /* Sessions come and go by the thousand: their memory stays with the process. */
+    mallopt(M_TRIM_THRESHOLD, 1 << 28);
+    mallopt(M_MMAP_THRESHOLD, 1 << 26);
+    mallopt(M_MXFAST, 0);
     if (argc > 1 && strcmp(argv[1], "--worker") == 0) {
         return graphs_worker_main(argc, argv);
     }

@@ -364,7 +364,9 @@ static void larger(drawing *d)
     }
     at[2] = at[3] = (float)(1 + times);
     pb->raw.p = nori__arena_copy(&d->c->m.arena, (const char *)at, sizeof(float) * 4);
-    snprintf(inputs, sizeof(inputs), "%s - %s", x->name, s);
+    int64_t none = 0; /* before 13 roi must be there */
+    snprintf(inputs, sizeof(inputs), "%s %s %s", x->name,
+             d->opset < 13 ? draw_constant(d, NORI_FLOAT, 1, &none, 0, 0) : "-", s);
     nori__pb_node *n = draw_node(d, "", "Resize", inputs, 1);
     bool nearest = graphs_chance(&d->rng, 50);
     make_attr_text(&d->c->m, n, "mode", nearest ? "nearest" : "linear");

@@ -245,6 +245,15 @@ bool graphs_worker_is_ort(const graphs_workers *w, size_t i)
     return w->items[i].kind == GRAPHS_ORT;
 }
 
+bool graphs_worker_takes(const graphs_workers *w, size_t i, unsigned long long n)
+{
+    size_t levels = 0;
+    while (levels < w->count && w->items[levels].kind == GRAPHS_LEVEL) {
+        levels++;
+    }
+    return i == 0 || i >= levels || n % (levels - 1) == i - 1;
+}
+
 bool graphs_worker_send(graphs_workers *w, size_t i, const graph_case *c)
 {
     worker *k = &w->items[i];

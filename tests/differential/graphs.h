@@ -203,6 +203,8 @@ void graphs_workers_close(graphs_workers *w);
 size_t graphs_workers_count(const graphs_workers *w);
 const char *graphs_worker_name(const graphs_workers *w, size_t i);
 bool graphs_worker_is_ort(const graphs_workers *w, size_t i);
+/* Whether worker i is asked about graph n: of the CPU levels below the best, one in turn. */
+bool graphs_worker_takes(const graphs_workers *w, size_t i, unsigned long long n);
 /* What worker i says of a case; false: it ended over it (and was begun again). */
 bool graphs_worker_ask(graphs_workers *w, size_t i, const graph_case *c, graphs_answers *answers);
 /* The same in two steps, so that all are busy at once. */
