@@ -184,16 +184,54 @@ static void forget(nori__meter *m, size_t size)
     pthread_mutex_unlock(&m->lock);
 }
 
-void nori__meter_let_go(nori__meter *m, nori_tensor *t)
+/* A tensor whose bytes are somebody else's, who is not held by it. */
+static bool is_view(const nori_tensor *t)
 {
-    if (!t || (t->allocator != &m->plain && t->allocator != &m->pooled)) {
-        return;
+    return t->kind == NORI_KIND_TENSOR && t->bytes > 0 && !t->release &&
+           nori__tensor_footprint(t) == sizeof(*t);
+}
+
+static nori_status deep_copy(const nori_allocator *a, const nori_tensor *from, nori_tensor **out,
+                             nori_error *err)
+{
+    NORI__TRY(nori__tensor_copy(a, from, out, err));
+    nori_status status = NORI_OK;
+    nori_tensor **items = (*out)->data;
+    for (size_t i = 0; i < nori_tensor_item_count(*out) && status == NORI_OK; i++) { /* as deep as groups nest */
+        nori_tensor *own = NULL;
+        status = deep_copy(a, items[i], &own, err);
+        if (status == NORI_OK) {
+            nori_tensor_free(items[i]);
+            items[i] = own;
+        }
+    }
+    if (status != NORI_OK) {
+        nori_tensor_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+nori_status nori__meter_let_go(nori__meter *m, nori_tensor **tensor, nori_error *err)
+{
+    nori_tensor *t = *tensor;
+    if (!t) {
+        return NORI_OK;
+    }
+    if ((t->allocator != &m->plain && t->allocator != &m->pooled) || is_view(t)) {
+        nori_tensor *own = NULL;
+        NORI__TRY(deep_copy(m->base, t, &own, err));
+        nori_tensor_free(t);
+        *tensor = own;
+        return NORI_OK;
     }
     t->allocator = m->base;
     forget(m, nori__tensor_footprint(t));
-    for (size_t i = 0; i < nori_tensor_item_count(t); i++) { /* as deep as groups nest */
-        nori__meter_let_go(m, nori_tensor_item(t, i));
+    nori_tensor **items = t->data;
+    for (size_t i = 0; i < nori_tensor_item_count(t); i++) {
+        NORI__TRY(nori__meter_let_go(m, &items[i], err));
     }
+    return NORI_OK;
 }
 
 nori_status nori__meter_explain(const nori__meter *m, nori_status status, nori_error *err)

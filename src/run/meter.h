@@ -44,8 +44,10 @@ void nori__meter_close(nori__meter *meter);
 /* Around a run: pieces no run has wanted since the last one began are given back at its end. */
 void nori__meter_begin(nori__meter *meter);
 void nori__meter_end(nori__meter *meter);
-/* A tensor that outlives the run, its items too: no longer counted, and given back to the base. */
-void nori__meter_let_go(nori__meter *meter, nori_tensor *tensor);
+/* A tensor that outlives the run, its items too: no longer counted, and given back to the base. What the
+ * run did not make (an input handed through, a constant of the model) becomes a copy: an output must live
+ * without them. */
+nori_status nori__meter_let_go(nori__meter *meter, nori_tensor **tensor, nori_error *err);
 /* An error MEMORY that comes from the cap becomes LIMIT, with what was asked for and in use. */
 nori_status nori__meter_explain(const nori__meter *meter, nori_status status, nori_error *err);
 

@@ -441,10 +441,14 @@ nori_status nori_session_run_with(nori_session *s, const nori_run_options *optio
         return nori__fail(err, NORI_ERROR_ARGUMENT, "the session was made to split only: it cannot run");
     }
     NORI__TRY(nori__check_inputs(s, inputs, n_inputs, err));
-    const nori_tensor *few[16], **all = few;
-    size_t bytes = (s->n_inputs + 1) * sizeof(*all);
-    if (s->n_inputs > NORI__COUNT(few) && !(all = nori__alloc(s->allocator, bytes))) {
+    const nori_tensor *few[32], **all = few, **given; /* outputs that the caller gave, after the inputs */
+    size_t bytes = (s->n_inputs + n_outputs + 1) * sizeof(*all);
+    if (s->n_inputs + n_outputs > NORI__COUNT(few) && !(all = nori__alloc(s->allocator, bytes))) {
         return nori__no_memory(err);
+    }
+    given = all + s->n_inputs;
+    for (size_t i = 0; i < n_outputs; i++) {
+        given[i] = outputs[i];
     }
     for (size_t i = 0; i < s->n_inputs; i++) {
         all[i] = i < n_inputs && inputs[i] ? inputs[i] : s->ir->main->inputs[i]->constant;
@@ -466,8 +470,15 @@ nori_status nori_session_run_with(nori_session *s, const nori_run_options *optio
         status = nori__frame_run(c->frame, &info, all, NULL, outputs, err);
         nori__pool_end_run(info.pool);
         status = nori__meter_explain(&c->meter, status, err);
-        for (size_t i = 0; status == NORI_OK && i < n_outputs; i++) {
-            nori__meter_let_go(&c->meter, outputs[i]);
+        bool ran = status == NORI_OK;
+        for (size_t i = 0; i < n_outputs && status == NORI_OK; i++) {
+            status = given[i] ? NORI_OK : nori__meter_let_go(&c->meter, &outputs[i], err);
+        }
+        for (size_t i = 0; ran && i < n_outputs && status != NORI_OK; i++) {
+            if (!given[i]) {
+                nori_tensor_free(outputs[i]);
+                outputs[i] = NULL;
+            }
         }
         nori__meter_end(&c->meter);
         give_context(s, c);

@@ -144,7 +144,7 @@ graphs_value *draw_pool(drawing *d, const graphs_value *x)
     if (graphs_chance(&d->rng, 50)) {
         draw_pads(d, n, spatial, 1);
     }
-    if (graphs_chance(&d->rng, 30)) {
+    if (d->opset >= 10 && graphs_chance(&d->rng, 30)) {
         make_attr_int(&d->c->m, n, "ceil_mode", 1);
     }
     if (mean && graphs_chance(&d->rng, 30)) {
