@@ -1,5 +1,6 @@
-/* test_outlive.c: what a run gives belongs to the caller: it stays when session, model, its mapped file
- * and the inputs are gone, also where the run handed an input or a constant of the model through. */
+/* test_outlive.c: what a run gives belongs to the caller: it stays when session, model, its mapped
+ * file and the inputs are gone, also where the run handed an input or a constant of the model
+ * through. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -40,7 +41,8 @@ static nori_model *mapped(const char *text)
     return model;
 }
 
-/* y of text, run on x = {1, 2, 3}: c of the model is {4, 5, 6}. All else is gone and overwritten then. */
+/* y of text, run on x = {1, 2, 3}: c of the model is {4, 5, 6}. All else is gone and overwritten
+ * then. */
 static nori_tensor *left_over(const char *text, const char *provider, int level)
 {
     float data[3] = {1, 2, 3};
@@ -54,9 +56,11 @@ static nori_tensor *left_over(const char *text, const char *provider, int level)
     o.providers = provider;
     o.level = level;
     assert_int_equal(nori_session_create(model, &o, &session, &err), NORI_OK);
-    assert_int_equal(nori_tensor_wrap(NULL, NORI_FLOAT, 1, &n, data, sizeof(data), NULL, NULL, &in[0], &err),
+    assert_int_equal(
+        nori_tensor_wrap(NULL, NORI_FLOAT, 1, &n, data, sizeof(data), NULL, NULL, &in[0], &err),
+        NORI_OK);
+    assert_int_equal(nori_session_run(session, (const nori_tensor *const *)in, 1, out, 1, &err),
                      NORI_OK);
-    assert_int_equal(nori_session_run(session, (const nori_tensor *const *)in, 1, out, 1, &err), NORI_OK);
     nori_tensor_free(in[0]);
     nori_session_free(session);
     nori_model_free(model);
@@ -67,7 +71,9 @@ static nori_tensor *left_over(const char *text, const char *provider, int level)
 static void outputs_stand_alone(void **state)
 {
 #define HEAD "<ir_version: 8, opset_import: [\"\" : 17]>\nmain (float[3] x) => "
-#define BODY "<body: graph = b (int64 i, bool g, float[] k) => (bool g2, float[] k2) { g2 = Identity(g) k2 = Neg(k) }>"
+#define BODY                                                                                       \
+    "<body: graph = b (int64 i, bool g, float[] k) => (bool g2, float[] k2) { g2 = Identity(g) "   \
+    "k2 = Neg(k) }>"
     static const struct {
         const char *text;
         float first;
@@ -75,18 +81,24 @@ static void outputs_stand_alone(void **state)
         {HEAD "(float[3] y) { y = Identity(x) }", 1},
         {HEAD "(float[3] y) <float[3] c = {4, 5, 6}> { y = Identity(c) }", 4},
         {HEAD "(float[3] y) <int64 no = {0}> { y = Loop(no, \"\", x) " BODY " }", 1},
-        {HEAD "(float[3] y) <int64 no = {0}, float[3] c = {4, 5, 6}> { y = Loop(no, \"\", c) " BODY " }", 4},
-        {HEAD "(float[3] y) <float[3] c = {4, 5, 6}, float zero = {0}> { s = ReduceMax<keepdims = 0>(x) "
-              "w = Greater(s, zero) y = If(w) <then_branch: graph = t () => (float[] a) { a = Identity(c) }, "
-              "else_branch: graph = e () => (float[] b) { b = Identity(x) }> }",
+        {HEAD "(float[3] y) <int64 no = {0}, float[3] c = {4, 5, 6}> { y = Loop(no, \"\", c) " BODY
+              " }",
          4},
-        {HEAD "(float[] y) <int64 no = {0}, float[3] c = {4, 5, 6}> { y = Scan(c, x) <body: graph = o "
-              "(float[] s, float l) => (float[] s2) { s2 = Loop(no, \"\", s) " BODY " }, "
-              "num_scan_inputs: int = 1> }",
+        {HEAD
+         "(float[3] y) <float[3] c = {4, 5, 6}, float zero = {0}> { s = ReduceMax<keepdims = 0>(x) "
+         "w = Greater(s, zero) y = If(w) <then_branch: graph = t () => (float[] a) { a = "
+         "Identity(c) }, "
+         "else_branch: graph = e () => (float[] b) { b = Identity(x) }> }",
          4},
-        {HEAD "(float[] y) <int64 no = {0}, float[3] c = {4, 5, 6}> { y = Scan(x, c) <body: graph = o "
-              "(float[] s, float l) => (float[] s2) { s2 = Loop(no, \"\", s) " BODY " }, "
-              "num_scan_inputs: int = 1> }",
+        {HEAD
+         "(float[] y) <int64 no = {0}, float[3] c = {4, 5, 6}> { y = Scan(c, x) <body: graph = o "
+         "(float[] s, float l) => (float[] s2) { s2 = Loop(no, \"\", s) " BODY " }, "
+         "num_scan_inputs: int = 1> }",
+         4},
+        {HEAD
+         "(float[] y) <int64 no = {0}, float[3] c = {4, 5, 6}> { y = Scan(x, c) <body: graph = o "
+         "(float[] s, float l) => (float[] s2) { s2 = Loop(no, \"\", s) " BODY " }, "
+         "num_scan_inputs: int = 1> }",
          1},
         {HEAD "(seq(float[3]) y) { y = SequenceConstruct(x) }", 1},
         {HEAD "(seq(float[3]) y) <float[3] c = {4, 5, 6}> { y = SequenceConstruct(c, x) }", 4},

@@ -197,7 +197,7 @@ static nori_status deep_copy(const nori_allocator *a, const nori_tensor *from, n
     NORI__TRY(nori__tensor_copy(a, from, out, err));
     nori_status status = NORI_OK;
     nori_tensor **items = (*out)->data;
-    for (size_t i = 0; i < nori_tensor_item_count(*out) && status == NORI_OK; i++) { /* as deep as groups nest */
+    for (size_t i = 0; i < nori_tensor_item_count(*out) && status == NORI_OK; i++) { /* as deep as it nests */
         nori_tensor *own = NULL;
         status = deep_copy(a, items[i], &own, err);
         if (status == NORI_OK) {

@@ -1,6 +1,6 @@
-/* graph_bodies.c: what If, Loop and Scan give: the nodes of their bodies are measured one at a time, turn by
- * turn, so no executor of bodies takes part. Names are unique over all graphs of a model: the values of a
- * body stand beside those around it while it lasts. */
+/* graph_bodies.c: what If, Loop and Scan give: the nodes of their bodies are measured one at a
+ * time, turn by turn, so no executor of bodies takes part. Names are unique over all graphs of a
+ * model: the values of a body stand beside those around it while it lasts. */
 #include "graphs.h"
 
 enum { MOST_TURNS = 8, MOST_KEPT = 8 };
@@ -34,8 +34,9 @@ static int64_t entry(const nori__pb_node *n, const char *name, size_t i)
 
 bool graphs_has_bodies(const nori__pb_node *n)
 {
-    return n->domain.n == 0 && (nori__str_is(n->op_type, "If") || nori__str_is(n->op_type, "Loop") ||
-                                nori__str_is(n->op_type, "Scan"));
+    return n->domain.n == 0 &&
+           (nori__str_is(n->op_type, "If") || nori__str_is(n->op_type, "Loop") ||
+            nori__str_is(n->op_type, "Scan"));
 }
 
 static void let_go(held *h, size_t count)
@@ -84,7 +85,8 @@ static bool put_number(graphs_values *all, nori__str name, nori_type type, int64
 }
 
 /* The number all variants have; fallback where nothing is named. */
-static bool number(graphs_values *all, nori__str name, nori_type type, int64_t fallback, int64_t *out, char *why)
+static bool number(graphs_values *all, nori__str name, nori_type type, int64_t fallback,
+                   int64_t *out, char *why)
 {
     const graphs_value *v = name.n ? graphs_find(all, name) : NULL;
     *out = fallback;
@@ -112,7 +114,8 @@ typedef struct cut {
 static bool cut_of(const nori_tensor *t, int axis, cut *c)
 {
     size_t width = nori_type_bits(nori_tensor_type(t)) / 8;
-    if (width == 0 || nori_tensor_type(t) == NORI_STRING || axis >= nori_tensor_rank(t) || axis < 0) {
+    if (width == 0 || nori_tensor_type(t) == NORI_STRING || axis >= nori_tensor_rank(t) ||
+        axis < 0) {
         return false;
     }
     *c = (cut){1, (size_t)nori_tensor_dims(t)[axis], width};
@@ -145,7 +148,8 @@ nori_tensor *graphs_slice(const nori_tensor *t, int axis, int64_t at)
     }
     for (size_t o = 0; o < c.outer && c.bytes > 0; o++) {
         memcpy((char *)nori_tensor_data(made) + o * c.bytes,
-               (const char *)nori_tensor_const_data(t) + (o * c.length + (size_t)at) * c.bytes, c.bytes);
+               (const char *)nori_tensor_const_data(t) + (o * c.length + (size_t)at) * c.bytes,
+               c.bytes);
     }
     return made;
 }
@@ -169,7 +173,8 @@ static nori_tensor *stack(nori_tensor *const *lines, size_t count, int axis)
         }
     }
     if (nori_type_bits(nori_tensor_type(lines[0])) < 8 ||
-        nori_tensor_create(NULL, nori_tensor_type(lines[0]), rank + 1, dims, &made, NULL) != NORI_OK) {
+        nori_tensor_create(NULL, nori_tensor_type(lines[0]), rank + 1, dims, &made, NULL) !=
+            NORI_OK) {
         return NULL;
     }
     bool fine = cut_of(made, axis, &c);
@@ -231,7 +236,8 @@ static bool end_turn(walk *w, size_t first)
         fine = hold(w->all, w->body->outputs.items[first + i].name, &kept[i]);
     }
     for (size_t i = 0; fine && i < w->n_lines; i++) {
-        fine = hold(w->all, w->body->outputs.items[first + w->n_kept + i].name, &w->lines[i][w->turns]);
+        fine = hold(w->all, w->body->outputs.items[first + w->n_kept + i].name,
+                    &w->lines[i][w->turns]);
     }
     graphs_cut(w->all, w->before);
     w->turns += fine;
@@ -240,7 +246,8 @@ static bool end_turn(walk *w, size_t first)
     return fine || no(w->why, "a body with other outputs than its node has");
 }
 
-/* What the node gives: what was kept, and lines as tensors (axes and directions as Scan has them). */
+/* What the node gives: what was kept, and lines as tensors (axes and directions as Scan has them).
+ */
 static bool results(walk *w)
 {
     bool fine = true;
@@ -264,7 +271,8 @@ static bool results(walk *w)
 static bool of_if(walk *w)
 {
     int64_t yes = 0;
-    if (w->node->inputs.count != 1 || !number(w->all, w->node->inputs.items[0], NORI_BOOL, 0, &yes, w->why)) {
+    if (w->node->inputs.count != 1 ||
+        !number(w->all, w->node->inputs.items[0], NORI_BOOL, 0, &yes, w->why)) {
         return false;
     }
     const nori__pb_attr *branch = graphs_attr(w->node, yes ? "then_branch" : "else_branch");
@@ -300,7 +308,8 @@ static bool of_loop(walk *w)
         for (size_t i = 0; fine && i < w->n_kept; i++) {
             fine = put(w->all, w->body->inputs.items[2 + i].name, &w->kept[i]);
         }
-        fine = fine && run_body(w) && number(w->all, w->body->outputs.items[0].name, NORI_BOOL, 1, &on, w->why) &&
+        fine = fine && run_body(w) &&
+               number(w->all, w->body->outputs.items[0].name, NORI_BOOL, 1, &on, w->why) &&
                end_turn(w, 1);
     }
     return fine && results(w);
@@ -354,12 +363,13 @@ static bool of_scan(walk *w)
     return fine && results(w);
 }
 
-bool graphs_measure_bodies(const make *m, const nori__pb_node *node, graphs_values *all, bool strict,
-                           char *why)
+bool graphs_measure_bodies(const make *m, const nori__pb_node *node, graphs_values *all,
+                           bool strict, char *why)
 {
     walk *w = calloc(1, sizeof(*w));
     assert_non_null(w);
-    *w = (walk){.m = m, .node = node, .all = all, .before = all->count, .strict = strict, .why = why};
+    *w = (walk){
+        .m = m, .node = node, .all = all, .before = all->count, .strict = strict, .why = why};
     bool fine = nori__str_is(node->op_type, "If")     ? of_if(w)
                 : nori__str_is(node->op_type, "Loop") ? of_loop(w)
                                                       : of_scan(w);

@@ -11,7 +11,8 @@ static bool take_model(graph_case *c, const char *bytes, size_t size)
     nori__pb_report report = {0};
     char *own = nori__arena_copy(&c->m.arena, bytes, size);
     assert_non_null(own);
-    if (nori__pb_read_model(&c->m.arena, (const uint8_t *)own, size, &model, &report, NULL) != NORI_OK ||
+    if (nori__pb_read_model(&c->m.arena, (const uint8_t *)own, size, &model, &report, NULL) !=
+            NORI_OK ||
         !model->graph) {
         return false;
     }
@@ -31,8 +32,8 @@ bool graph_case_copy(const graph_case *from, graph_case *to)
     to->moves = from->moves;
     nori__text_init(&bytes, &nori__malloc);
     model.graph = &graph;
-    bool fine =
-        nori__pb_write_model(&model, &bytes, NULL) == NORI_OK && take_model(to, bytes.data, bytes.size);
+    bool fine = nori__pb_write_model(&model, &bytes, NULL) == NORI_OK &&
+                take_model(to, bytes.data, bytes.size);
     nori__text_free(&bytes);
     for (size_t i = 0; fine && i < from->n_in; i++) {
         to->in[to->n_in++] = nori_tensor_retain(from->in[i]);
@@ -107,7 +108,8 @@ static nori_tensor *repeated(const nori_tensor *t, const int64_t *dims)
         return made;
     }
     size_t width = nori_type_bits(nori_tensor_type(t)) / 8;
-    if (nori_tensor_create(NULL, nori_tensor_type(t), nori_tensor_rank(t), dims, &made, NULL) != NORI_OK) {
+    if (nori_tensor_create(NULL, nori_tensor_type(t), nori_tensor_rank(t), dims, &made, NULL) !=
+        NORI_OK) {
         return NULL;
     }
     for (int64_t i = 0; i < nori_tensor_elements(made) && n > 0; i++) {
@@ -130,7 +132,8 @@ bool graph_case_other(const graph_case *c, nori_tensor **in)
         int64_t dims[NORI_MAX_RANK];
         for (int d = 0; d < nori_tensor_rank(t); d++) {
             const nori__pb_dim *dim = type && type->shape && (size_t)d < type->shape->dims.count
-                                          ? &type->shape->dims.items[d] : NULL;
+                                          ? &type->shape->dims.items[d]
+                                          : NULL;
             bool free_size = dim && !dim->has_value && dim->has_param;
             dims[d] = nori_tensor_dims(t)[d];
             dims[d] = free_size ? graphs_other_size(dim->param, dims[d]) : dims[d];
@@ -209,7 +212,8 @@ bool graph_case_write(const char *folder, const graph_case *c, const char *why)
                 put_file(folder, "model.onnx", bytes.data, bytes.size);
     nori_text_options_default(&o);
     o.inline_elements = INT64_MAX;
-    if (nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &loaded, NULL) == NORI_OK &&
+    if (nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &loaded, NULL) ==
+            NORI_OK &&
         nori_model_text(loaded, &o, &text, &size, NULL, NULL) == NORI_OK) {
         put_file(folder, "model.txt", text, size);
     }

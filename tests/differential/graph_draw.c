@@ -1,6 +1,6 @@
-/* graph_draw.c: a graph from a seed, node by node. An operator is drawn from THE list, its inputs and
- * attributes by what the table of facts and the names say of them; the node is run at once, and dropped
- * where it does not run. Between them stand chains of graph_recipes.c. */
+/* graph_draw.c: a graph from a seed, node by node. An operator is drawn from THE list, its inputs
+ * and attributes by what the table of facts and the names say of them; the node is run at once, and
+ * dropped where it does not run. Between them stand chains of graph_recipes.c. */
 #include "graphs.h"
 
 #include "ops/op.h"
@@ -43,7 +43,8 @@ static nori_tensor *strings(drawing *d, int rank, const int64_t *dims)
     return t;
 }
 
-static nori_tensor *tensor(drawing *d, nori_type type, int rank, const int64_t *dims, double low, double high)
+static nori_tensor *tensor(drawing *d, nori_type type, int rank, const int64_t *dims, double low,
+                           double high)
 {
     nori_tensor *t = NULL;
     if (type == NORI_STRING) {
@@ -97,7 +98,8 @@ static const char *constant(drawing *d, nori_tensor *t)
     return v->name;
 }
 
-const char *draw_constant(drawing *d, nori_type type, int rank, const int64_t *dims, double low, double high)
+const char *draw_constant(drawing *d, nori_type type, int rank, const int64_t *dims, double low,
+                          double high)
 {
     return constant(d, tensor(d, type, rank, dims, low, high));
 }
@@ -143,7 +145,8 @@ graphs_value *draw_value(drawing *d, uint64_t types, int least_rank, int most_ra
 
 /* ---- nodes ---- */
 
-nori__pb_node *draw_node(drawing *d, const char *domain, const char *op, const char *inputs, int outputs)
+nori__pb_node *draw_node(drawing *d, const char *domain, const char *op, const char *inputs,
+                         int outputs)
 {
     char names[200] = "", name[24];
     size_t n = 0;
@@ -184,7 +187,8 @@ graphs_value *draw_try(drawing *d)
         return NULL;
     }
     for (size_t i = 0; i < node->inputs.count; i++) {
-        graphs_value *v = node->inputs.items[i].n ? graphs_find(d->all, node->inputs.items[i]) : NULL;
+        graphs_value *v =
+            node->inputs.items[i].n ? graphs_find(d->all, node->inputs.items[i]) : NULL;
         if (v) {
             v->uses++;
         }
@@ -276,10 +280,10 @@ static const char *by_name(one_op *o, const char *name, nori_type type)
 
 static nori_type liked(drawing *d, uint64_t types)
 {
-    static const nori_type order[] = {NORI_FLOAT,  NORI_FLOAT,  NORI_INT64,   NORI_FLOAT,  NORI_INT32,
-                                      NORI_UINT8,  NORI_INT8,   NORI_FLOAT16, NORI_BOOL,   NORI_DOUBLE,
-                                      NORI_STRING, NORI_UINT16, NORI_INT16,   NORI_UINT32, NORI_UINT64,
-                                      NORI_BFLOAT16};
+    static const nori_type order[] = {NORI_FLOAT, NORI_FLOAT,  NORI_INT64,  NORI_FLOAT,
+                                      NORI_INT32, NORI_UINT8,  NORI_INT8,   NORI_FLOAT16,
+                                      NORI_BOOL,  NORI_DOUBLE, NORI_STRING, NORI_UINT16,
+                                      NORI_INT16, NORI_UINT32, NORI_UINT64, NORI_BFLOAT16};
     int from = graphs_below(&d->rng, NORI__COUNT(order));
     for (size_t i = 0; i < NORI__COUNT(order); i++) {
         nori_type t = order[((size_t)from + i) % NORI__COUNT(order)];
@@ -297,7 +301,8 @@ static const char *alike(one_op *o, nori_type type)
     int rank = first_rank(o), skip = graphs_below(&o->d->rng, rank + 1);
     skip = graphs_chance(&o->d->rng, 50) ? 0 : skip;
     for (int i = skip; i < rank; i++) {
-        dims[i - skip] = o->first && graphs_chance(&o->d->rng, 70) ? nori_tensor_dims(o->first)[i] : 1;
+        dims[i - skip] =
+            o->first && graphs_chance(&o->d->rng, 70) ? nori_tensor_dims(o->first)[i] : 1;
     }
     return draw_constant(o->d, type, rank - skip, dims, -3, 3);
 }
@@ -307,7 +312,8 @@ static const char *beside(one_op *o, nori_type type)
 {
     for (size_t tries = o->d->all->count; tries > 0; tries--) {
         graphs_value *v = &o->d->all->items[graphs_below(&o->d->rng, (int)o->d->all->count)];
-        if (!v->constant && nori_tensor_type(v->v[0]) == type && nori_tensor_rank(v->v[0]) == first_rank(o) &&
+        if (!v->constant && nori_tensor_type(v->v[0]) == type &&
+            nori_tensor_rank(v->v[0]) == first_rank(o) &&
             (first_rank(o) == 0 || memcmp(nori_tensor_dims(v->v[0]), nori_tensor_dims(o->first),
                                           sizeof(int64_t) * (size_t)first_rank(o)) == 0)) {
             return v->name;
@@ -337,7 +343,8 @@ static const char *argument(one_op *o, unsigned i)
             return bind(o, a, nori_tensor_type(v->v[0]), v->name);
         }
         type = liked(d, a->types);
-        return type ? bind(o, a, type, draw_constant(d, type, 1, (int64_t[]){some_dim(d)}, -3, 3)) : NULL;
+        return type ? bind(o, a, type, draw_constant(d, type, 1, (int64_t[]){some_dim(d)}, -3, 3))
+                    : NULL;
     }
     for (int k = 0; k < o->n_bound && a->constraint; k++) {
         type = strcmp(a->constraint, o->bound[k].constraint) == 0 ? o->bound[k].type : type;
@@ -362,13 +369,15 @@ static void some_attr(one_op *o, nori__pb_node *n, const nori__schema_attr *a)
     switch (a->kind) {
     case NORI__ATTR_INT:
         v[0] = strcmp(a->name, "axis") == 0 ? some_axis(o)
-               : strcmp(a->name, "to") == 0
-                   ? (int64_t[]){1, 1, 6, 7, 9, 10, 11, 2, 3, 1, 4, 5, 12, 13, 16, 21, 22}[graphs_below(&d->rng, d->opset >= 21 ? 17 : 15)]
-                   : graphs_below(&d->rng, 3);
+               : strcmp(a->name, "to") == 0 ? (int64_t[]){1, 1, 6, 7,  9,  10, 11, 2, 3,
+                                                          1, 4, 5, 12, 13, 16, 21, 22}[graphs_below(
+                                                  &d->rng, d->opset >= 21 ? 17 : 15)]
+                                            : graphs_below(&d->rng, 3);
         make_attr_int(m, n, a->name, v[0]);
         break;
     case NORI__ATTR_FLOAT:
-        draw_attr_float(d, n, a->name, strstr(a->name, "eps") ? 1e-5 : (1 + graphs_below(&d->rng, 8)) / 4.0);
+        draw_attr_float(d, n, a->name,
+                        strstr(a->name, "eps") ? 1e-5 : (1 + graphs_below(&d->rng, 8)) / 4.0);
         break;
     case NORI__ATTR_STRING:
         make_attr_text(m, n, a->name, words[graphs_below(&d->rng, NORI__COUNT(words))]);
@@ -435,7 +444,8 @@ static void any_node(drawing *d)
         if (!name) {
             return;
         }
-        n += (size_t)snprintf(inputs + n, sizeof(inputs) - n, "%s%s", i ? " " : "", *name ? name : "-");
+        n += (size_t)snprintf(inputs + n, sizeof(inputs) - n, "%s%s", i ? " " : "",
+                              *name ? name : "-");
     }
     int n_out = o.s->min_out + (o.s->max_out > o.s->min_out && graphs_chance(&d->rng, 40));
     nori__pb_node *node = draw_node(d, o.s->domain, o.s->name, inputs, n_out > 0 ? n_out : 1);
@@ -451,10 +461,10 @@ static void any_node(drawing *d)
 
 static void add_input(drawing *d, int i, bool moving)
 {
-    static const nori_type types[] = {NORI_FLOAT, NORI_FLOAT,  NORI_FLOAT,  NORI_FLOAT,   NORI_INT64,
-                                      NORI_INT32, NORI_UINT8,  NORI_INT8,   NORI_FLOAT16, NORI_BOOL,
-                                      NORI_DOUBLE, NORI_UINT16, NORI_INT16, NORI_BFLOAT16, NORI_UINT32,
-                                      NORI_STRING, NORI_UINT64, NORI_FLOAT};
+    static const nori_type types[] = {
+        NORI_FLOAT, NORI_FLOAT,    NORI_FLOAT,   NORI_FLOAT,  NORI_INT64,  NORI_INT32,
+        NORI_UINT8, NORI_INT8,     NORI_FLOAT16, NORI_BOOL,   NORI_DOUBLE, NORI_UINT16,
+        NORI_INT16, NORI_BFLOAT16, NORI_UINT32,  NORI_STRING, NORI_UINT64, NORI_FLOAT};
     char name[24], shape[128] = "";
     int64_t dims[4];
     make *m = &d->c->m;
@@ -464,13 +474,15 @@ static void add_input(drawing *d, int i, bool moving)
     for (int k = 0; k < rank; k++) {
         dims[k] = k == 0 && rank == 4 ? 1 + graphs_below(&d->rng, 2) : some_dim(d);
         if (d->wide && i == 0 && k > 0) {
-            dims[k] = k == 1 ? (int64_t[]){3, 8, 16, 17, 32}[graphs_below(&d->rng, 5)] : 11 + graphs_below(&d->rng, 5);
+            dims[k] = k == 1 ? (int64_t[]){3, 8, 16, 17, 32}[graphs_below(&d->rng, 5)]
+                             : 11 + graphs_below(&d->rng, 5);
         }
         bool batch = moving && k == 0 && rank == 4 && graphs_chance(&d->rng, 80);
         n += batch ? (size_t)snprintf(shape + n, sizeof(shape) - n, "N%lld", (long long)dims[k])
              : graphs_chance(&d->rng, moving ? 35 : 15)
                  ? (size_t)snprintf(shape + n, sizeof(shape) - n, "%sd%d_%d", k ? " " : "", i, k)
-                 : (size_t)snprintf(shape + n, sizeof(shape) - n, "%s%lld", k ? " " : "", (long long)dims[k]);
+                 : (size_t)snprintf(shape + n, sizeof(shape) - n, "%s%lld", k ? " " : "",
+                                    (long long)dims[k]);
     }
     snprintf(name, sizeof(name), "x%d", i);
     make_input(m, &m->graph, name, type, shape);
@@ -487,9 +499,11 @@ static void add_output(drawing *d, const graphs_value *v)
 {
     char shape[256] = "";
     size_t n = 0;
-    const graphs_value *w = d->other ? graphs_find(d->other, (nori__str){v->name, strlen(v->name)}) : v;
+    const graphs_value *w =
+        d->other ? graphs_find(d->other, (nori__str){v->name, strlen(v->name)}) : v;
     for (int k = 0; k < nori_tensor_rank(v->v[0]); k++) {
-        bool moves = k >= nori_tensor_rank(w->v[0]) || nori_tensor_dims(w->v[0])[k] != nori_tensor_dims(v->v[0])[k];
+        bool moves = k >= nori_tensor_rank(w->v[0]) ||
+                     nori_tensor_dims(w->v[0])[k] != nori_tensor_dims(v->v[0])[k];
         n += moves || graphs_chance(&d->rng, 50)
                  ? (size_t)snprintf(shape + n, sizeof(shape) - n, "%s?", k ? " " : "")
                  : (size_t)snprintf(shape + n, sizeof(shape) - n, "%s%lld", k ? " " : "",
@@ -535,7 +549,8 @@ void graph_draw(uint64_t seed, int most_nodes, graph_case *c, graphs_sets *sets)
     *sets = (graphs_sets){{all, NULL}};
     memset(c, 0, sizeof(*c));
     all->noise.state = seed ^ 0x5555;
-    d.opset = opsets[graphs_chance(&d.rng, 60) ? graphs_below(&d.rng, 6) : graphs_below(&d.rng, 16)];
+    d.opset =
+        opsets[graphs_chance(&d.rng, 60) ? graphs_below(&d.rng, 6) : graphs_below(&d.rng, 16)];
     d.most = 1 + graphs_below(&d.rng, most_nodes);
     d.wide = graphs_chance(&d.rng, 8);
     bool moving = graphs_chance(&d.rng, 25);
@@ -548,7 +563,8 @@ void graph_draw(uint64_t seed, int most_nodes, graph_case *c, graphs_sets *sets)
     }
     c->moves = moving;
     begin_other(&d, sets);
-    for (int tries = 0; d.made < d.most && tries < 12 * d.most && all->count < GRAPHS_VALUES - 64; tries++) {
+    for (int tries = 0; d.made < d.most && tries < 12 * d.most && all->count < GRAPHS_VALUES - 64;
+         tries++) {
         draw_step(&d);
     }
     /* Outputs: what nobody reads, and now and then something that somebody does. */

@@ -1,12 +1,13 @@
-/* graph_draw_bodies.c: If, Loop and Scan over bodies of nodes that are drawn as all others are, with the
- * values of the graphs around them in reach. A body is drawn on what its first turn sees; whether all turns
- * go well is seen when its node is tried. */
+/* graph_draw_bodies.c: If, Loop and Scan over bodies of nodes that are drawn as all others are,
+ * with the values of the graphs around them in reach. A body is drawn on what its first turn sees;
+ * whether all turns go well is seen when its node is tried. */
 #include "graphs.h"
 
 enum { TAKEN = 4096, MOST_MADE = 3 }; /* a value with so many uses is an output of its body */
 
-static const uint64_t numbers = 1 << NORI_FLOAT | 1 << NORI_INT64 | 1 << NORI_INT32 | 1 << NORI_UINT8 |
-                                1 << NORI_FLOAT16 | 1 << NORI_DOUBLE | 1 << NORI_BOOL;
+static const uint64_t numbers = 1 << NORI_FLOAT | 1 << NORI_INT64 | 1 << NORI_INT32 |
+                                1 << NORI_UINT8 | 1 << NORI_FLOAT16 | 1 << NORI_DOUBLE |
+                                1 << NORI_BOOL;
 
 typedef struct open_body {
     nori__pb_graph graph, *outer;
@@ -78,7 +79,8 @@ static void steps(drawing *d, int most)
 {
     int until = d->made + 1 + graphs_below(&d->rng, most);
     until = until < d->most - 1 ? until : d->most - 1;
-    for (int tries = 0; d->made < until && tries < 20 && d->all->count < GRAPHS_VALUES - 96; tries++) {
+    for (int tries = 0; d->made < until && tries < 20 && d->all->count < GRAPHS_VALUES - 96;
+         tries++) {
         draw_step(d);
     }
 }
@@ -95,7 +97,9 @@ static const char *bring(drawing *d, open_body *b, const graphs_value *from, int
         const graphs_value *v = graphs_find(sets[s], (nori__str){source, strlen(source)});
         graphs_value *made = v ? graphs_add(sets[s], name, NULL, false) : NULL;
         for (int k = 0; k < GRAPHS_VARIANTS; k++) {
-            nori_tensor *t = !made ? NULL : axis < 0 ? nori_tensor_retain(v->v[k]) : graphs_slice(v->v[k], axis, 0);
+            nori_tensor *t = !made      ? NULL
+                             : axis < 0 ? nori_tensor_retain(v->v[k])
+                                        : graphs_slice(v->v[k], axis, 0);
             if (!t) {
                 draw_cut(d, b->before);
                 return NULL;
@@ -127,7 +131,8 @@ static const char *bring_number(drawing *d, open_body *b, nori_type type, int va
 }
 
 /* One that the body's nodes made and that is no output yet; like: of this form. */
-static graphs_value *of_body(drawing *d, const open_body *b, uint64_t types, const nori_tensor *like)
+static graphs_value *of_body(drawing *d, const open_body *b, uint64_t types,
+                             const nori_tensor *like)
 {
     graphs_value *found = NULL;
     int seen = 0;
@@ -275,7 +280,8 @@ static void draw_loop(drawing *d)
         graphs_value *go = NULL;
         if (graphs_chance(&d->rng, 30) && d->opset >= 9) {
             char both[64];
-            snprintf(both, sizeof(both), "%s %s", turn, draw_scalar(d, NORI_INT64, graphs_below(&d->rng, 3)));
+            snprintf(both, sizeof(both), "%s %s", turn,
+                     draw_scalar(d, NORI_INT64, graphs_below(&d->rng, 3)));
             draw_node(d, "", "Less", both, 1);
             go = draw_try(d);
         }
@@ -301,12 +307,13 @@ static void draw_loop(drawing *d)
 static void draw_scan(drawing *d)
 {
     open_body b;
-    graphs_value *x = draw_value(d, numbers, 1, 4), *s = graphs_chance(&d->rng, 60) ? draw_value(d, numbers, 0, 3)
-                                                                                     : NULL;
+    graphs_value *x = draw_value(d, numbers, 1, 4),
+                 *s = graphs_chance(&d->rng, 60) ? draw_value(d, numbers, 0, 3) : NULL;
     if (!x || d->opset < 9) {
         return;
     }
-    int rank = nori_tensor_rank(x->v[0]), axis = graphs_chance(&d->rng, 50) ? 0 : graphs_below(&d->rng, rank);
+    int rank = nori_tensor_rank(x->v[0]),
+        axis = graphs_chance(&d->rng, 50) ? 0 : graphs_below(&d->rng, rank);
     char inputs[64], state[24] = "";
     snprintf(inputs, sizeof(inputs), "%s%s%s", s ? s->name : "", s ? " " : "", x->name);
     begin(d, &b);
@@ -321,7 +328,8 @@ static void draw_scan(drawing *d)
     }
     end(d, &b);
     if (fine && (s || lines > 0)) {
-        int64_t many[2] = {graphs_below(&d->rng, 2), graphs_below(&d->rng, 2)}, way = graphs_below(&d->rng, 2);
+        int64_t many[2] = {graphs_below(&d->rng, 2), graphs_below(&d->rng, 2)},
+                way = graphs_below(&d->rng, 2);
         nori__pb_node *node = draw_node(d, "", "Scan", inputs, (s != NULL) + lines);
         *make_attr_graph(&d->c->m, node, "body") = b.graph;
         make_attr_int(&d->c->m, node, "num_scan_inputs", 1);

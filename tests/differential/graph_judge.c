@@ -11,8 +11,8 @@ static bool fault_is(graphs_fault *f, const char *kind, const char *way, const c
     return true;
 }
 
-bool graphs_judge(const graph_case *c, const graphs_sets *sets, bool answered, const graphs_answers *answers,
-                  graphs_fault *fault)
+bool graphs_judge(const graph_case *c, const graphs_sets *sets, bool answered,
+                  const graphs_answers *answers, graphs_fault *fault)
 {
     char why[GRAPHS_TEXT] = "";
     if (!answered) {
@@ -58,7 +58,8 @@ bool graphs_faulty(graphs_workers *w, size_t i, const graph_case *c, graphs_faul
     graphs_answers answers;
     char why[GRAPHS_TEXT] = "";
     bool answered = graphs_worker_ask(w, i, c, &answers), faulty = true;
-    /* Noise that happens to spare a tie would make a fault of what is none: several looks must agree. */
+    /* Noise that happens to spare a tie would make a fault of what is none: several looks must
+     * agree. */
     for (uint64_t look = 0; faulty && look < LOOKS; look++) {
         faulty = graphs_measure_case(c, &sets, 77 + look, true, why) &&
                  graphs_judge(c, &sets, answered, &answers, fault);
@@ -92,8 +93,9 @@ static bool is_read(const graph_case *c, nori__str name)
     return false;
 }
 
-#define CUT(list, at)                                                                                        \
-    (memmove(&(list).items[at], &(list).items[(at) + 1], ((list).count - (at)-1) * sizeof(*(list).items)),   \
+#define CUT(list, at)                                                                              \
+    (memmove(&(list).items[at], &(list).items[(at) + 1],                                           \
+             ((list).count - (at)-1) * sizeof(*(list).items)),                                     \
      (list).count--)
 
 /* Without what nothing reads. */
@@ -192,7 +194,8 @@ static bool fed(graph_case *c, const step *s)
 static void rename_in(nori__pb_graph *g, nori__str from, nori__str to)
 {
     for (size_t i = 0; i < g->outputs.count; i++) {
-        g->outputs.items[i].name = same_name(g->outputs.items[i].name, from) ? to : g->outputs.items[i].name;
+        g->outputs.items[i].name =
+            same_name(g->outputs.items[i].name, from) ? to : g->outputs.items[i].name;
     }
     for (size_t i = 0; i < g->nodes.count; i++) {
         nori__pb_node *n = &g->nodes.items[i];
@@ -267,7 +270,9 @@ static bool fixed_size(graph_case *c, const step *s)
 {
     nori__pb_graph *g = &c->m.graph;
     nori__pb_type *type = s->a < c->n_in ? g->inputs.items[s->a].type : NULL;
-    nori__pb_dim *dim = type && type->shape && s->b < type->shape->dims.count ? &type->shape->dims.items[s->b] : NULL;
+    nori__pb_dim *dim = type && type->shape && s->b < type->shape->dims.count
+                            ? &type->shape->dims.items[s->b]
+                            : NULL;
     if (!dim || dim->has_value) {
         return false;
     }
@@ -284,9 +289,9 @@ static bool passed(graph_case *c, const step *s)
     if (s->a >= g->nodes.count || s->b >= g->nodes.items[s->a].inputs.count) {
         return false;
     }
-    nori__str out = g->nodes.items[s->a].outputs.items[0], in = g->nodes.items[s->a].inputs.items[s->b];
-    const graphs_value *x = graphs_find(s->all, in),
-                       *y = graphs_find(s->all, out);
+    nori__str out = g->nodes.items[s->a].outputs.items[0],
+              in = g->nodes.items[s->a].inputs.items[s->b];
+    const graphs_value *x = graphs_find(s->all, in), *y = graphs_find(s->all, out);
     if (!x || !y || nori_tensor_type(x->v[0]) != nori_tensor_type(y->v[0]) ||
         nori_tensor_rank(x->v[0]) != nori_tensor_rank(y->v[0])) {
         return false;
@@ -382,7 +387,8 @@ static bool smaller_size(graph_case *c, const step *s)
                 pb->dims.items[d] = nori_tensor_dims(t)[d];
             }
             pb->raw.n = nori_tensor_bytes(t);
-            pb->raw.p = nori__arena_copy(&c->m.arena, pb->raw.n ? nori_tensor_const_data(t) : "", pb->raw.n);
+            pb->raw.p = nori__arena_copy(&c->m.arena, pb->raw.n ? nori_tensor_const_data(t) : "",
+                                         pb->raw.n);
             changed = true;
         }
         nori_tensor_free(t);
@@ -396,8 +402,8 @@ static bool smaller_size(graph_case *c, const step *s)
     return changed;
 }
 
-static bool try_change(graphs_workers *w, graph_case *c, graphs_fault *fault, change does, const step *s,
-                       int *left)
+static bool try_change(graphs_workers *w, graph_case *c, graphs_fault *fault, change does,
+                       const step *s, int *left)
 {
     graph_case next;
     graphs_fault found = {.worker = fault->worker};
@@ -450,7 +456,8 @@ bool graph_case_one(const graph_case *c, graphs_values *all, size_t index, graph
     g->outputs.count = 0;
     const nori__pb_node *n = &g->nodes.items[0];
     for (size_t k = 0; fine && k < n->outputs.count; k++) {
-        const graphs_value *v = n->outputs.items[k].n ? graphs_find(all, n->outputs.items[k]) : NULL;
+        const graphs_value *v =
+            n->outputs.items[k].n ? graphs_find(all, n->outputs.items[k]) : NULL;
         if (v) {
             make_output(&one->m, g, v->name, nori_tensor_type(v->v[0]), NULL);
         }
@@ -458,7 +465,8 @@ bool graph_case_one(const graph_case *c, graphs_values *all, size_t index, graph
     tidy(one);
     for (size_t k = 0; fine && k < all->count; k++) { /* also what its bodies read */
         nori__str name = {all->items[k].name, strlen(all->items[k].name)};
-        fine = !graphs_reads(n, name) || made_by(n, name) || given(g, name) || feed(one, &all->items[k]);
+        fine = !graphs_reads(n, name) || made_by(n, name) || given(g, name) ||
+               feed(one, &all->items[k]);
     }
     if (!fine) {
         graph_case_free(one);
@@ -468,8 +476,9 @@ bool graph_case_one(const graph_case *c, graphs_values *all, size_t index, graph
 
 void graphs_shrink(graphs_workers *w, graph_case *c, graphs_fault *fault)
 {
-    static const change changes[] = {one_output, fed,        unfolded,     passed,       passed_inside,
-                                     fixed_size, smaller_size, no_attribute, no_last_input};
+    static const change changes[] = {one_output,   fed,           unfolded,
+                                     passed,       passed_inside, fixed_size,
+                                     smaller_size, no_attribute,  no_last_input};
     int left = CANDIDATES;
     graphs_sets sets;
     char why[GRAPHS_TEXT];

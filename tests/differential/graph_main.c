@@ -1,10 +1,11 @@
 /* graph_main.c: nori-graphs, random graphs run in many ways.
  *
  *     nori-graphs [--count N] [--seed N] [--nodes N] [--ort LIBRARY] [--keep FOLDER] [--state FILE]
- *     nori-graphs --replay FOLDER ...     cases that were kept; a folder holds model.onnx and input_N.pb
+ *     nori-graphs --replay FOLDER ...     cases that were kept; a folder holds model.onnx and
+ * input_N.pb
  *
- * The first fault of each kind is made small and kept in FOLDER/SEED; exit code 1 then. --state continues
- * where the last run with that file ended, and adds up what was run without a fault. */
+ * The first fault of each kind is made small and kept in FOLDER/SEED; exit code 1 then. --state
+ * continues where the last run with that file ended, and adds up what was run without a fault. */
 #include <malloc.h>
 #include <time.h>
 
@@ -23,7 +24,8 @@ static struct {
     unsigned long long next, graphs, nodes, clean, faults, runs, unsteady, ort_ran;
 } total;
 
-static unsigned long ops_of_ort[512]; /* graphs that ONNX Runtime alone sees otherwise, by operator */
+static unsigned long
+    ops_of_ort[512]; /* graphs that ONNX Runtime alone sees otherwise, by operator */
 static char ort_names[512][40];
 
 static void load_state(void)
@@ -32,9 +34,10 @@ static void load_state(void)
     total.next = o.seed;
     if (f) {
         if (fscanf(f,
-                   "next %llu graphs %llu nodes %llu clean %llu faults %llu runs %llu unsteady %llu ort %llu",
-                   &total.next, &total.graphs, &total.nodes, &total.clean, &total.faults, &total.runs,
-                   &total.unsteady, &total.ort_ran) != 8) {
+                   "next %llu graphs %llu nodes %llu clean %llu faults %llu runs %llu unsteady "
+                   "%llu ort %llu",
+                   &total.next, &total.graphs, &total.nodes, &total.clean, &total.faults,
+                   &total.runs, &total.unsteady, &total.ort_ran) != 8) {
             fprintf(stderr, "nori-graphs: %s is no state\n", o.state);
             exit(2);
         }
@@ -52,16 +55,17 @@ static void save_state(void)
     FILE *f = fopen(path, "w");
     if (f) {
         fprintf(f,
-                "next %llu graphs %llu nodes %llu clean %llu faults %llu runs %llu unsteady %llu ort %llu\n",
-                total.next, total.graphs, total.nodes, total.clean, total.faults, total.runs, total.unsteady,
-                total.ort_ran);
+                "next %llu graphs %llu nodes %llu clean %llu faults %llu runs %llu unsteady %llu "
+                "ort %llu\n",
+                total.next, total.graphs, total.nodes, total.clean, total.faults, total.runs,
+                total.unsteady, total.ort_ran);
         fclose(f);
         rename(path, o.state);
     }
 }
 
-/* ONNX Runtime differs from the standard in places (docs/differences.md): what one node of the graph alone
- * shows too is put down to that operator. */
+/* ONNX Runtime differs from the standard in places (docs/differences.md): what one node of the
+ * graph alone shows too is put down to that operator. */
 static bool ort_sees_one_otherwise(graphs_workers *w, size_t i, const graph_case *c)
 {
     graphs_sets sets;
@@ -78,9 +82,11 @@ static bool ort_sees_one_otherwise(graphs_workers *w, size_t i, const graph_case
         found = graphs_faulty(w, i, &one, &fault);
         for (size_t r = 0; found && r < NORI__COUNT(ort_names); r++) {
             if (ops_of_ort[r] == 0) {
-                snprintf(ort_names[r], sizeof(ort_names[r]), "%.*s", (int)n->op_type.n, n->op_type.p);
+                snprintf(ort_names[r], sizeof(ort_names[r]), "%.*s", (int)n->op_type.n,
+                         n->op_type.p);
             }
-            if (strncmp(ort_names[r], n->op_type.p, n->op_type.n) == 0 && !ort_names[r][n->op_type.n]) {
+            if (strncmp(ort_names[r], n->op_type.p, n->op_type.n) == 0 &&
+                !ort_names[r][n->op_type.n]) {
                 ops_of_ort[r]++;
                 break;
             }
@@ -95,7 +101,8 @@ static void show(const graph_case *c, const graphs_fault *f, const char *worker)
 {
     printf("  %s: %s by %s: %s\n ", f->kind, worker, f->way, f->text);
     for (size_t i = 0; i < c->m.graph.nodes.count; i++) {
-        printf(" %.*s", (int)c->m.graph.nodes.items[i].op_type.n, c->m.graph.nodes.items[i].op_type.p);
+        printf(" %.*s", (int)c->m.graph.nodes.items[i].op_type.n,
+               c->m.graph.nodes.items[i].op_type.p);
     }
     printf("\n");
     fflush(stdout);
@@ -121,10 +128,10 @@ static void keep(const char *name, graphs_workers *w, graph_case *c, graphs_faul
     }
 }
 
-/* Runs a case by all workers, or by those that take graph n; whether it is free of faults. sets: what was
- * measured; freed. */
-static bool try_case(graphs_workers *w, graph_case *c, graphs_sets *sets, const char *name, bool everywhere,
-                     unsigned long long n)
+/* Runs a case by all workers, or by those that take graph n; whether it is free of faults. sets:
+ * what was measured; freed. */
+static bool try_case(graphs_workers *w, graph_case *c, graphs_sets *sets, const char *name,
+                     bool everywhere, unsigned long long n)
 {
     bool clean = true;
     size_t suspect = SIZE_MAX;
@@ -217,11 +224,11 @@ static int random_graphs(graphs_workers *w)
             save_state();
         }
     }
-    printf(
-        "%llu graphs of %.1f nodes, %llu runs, %llu by ONNX Runtime, %llu unsteady; %llu faults, %llu graphs "
-        "since the last\n",
-        total.graphs, total.graphs ? (double)total.nodes / (double)total.graphs : 0.0, total.runs,
-        total.ort_ran, total.unsteady, total.faults, total.clean);
+    printf("%llu graphs of %.1f nodes, %llu runs, %llu by ONNX Runtime, %llu unsteady; %llu "
+           "faults, %llu graphs "
+           "since the last\n",
+           total.graphs, total.graphs ? (double)total.nodes / (double)total.graphs : 0.0,
+           total.runs, total.ort_ran, total.unsteady, total.faults, total.clean);
     for (size_t r = 0; r < NORI__COUNT(ort_names) && ops_of_ort[r]; r++) {
         printf("%s %s of this run, by one node alone (%lu)",
                r ? "," : "ONNX Runtime sees otherwise:", ort_names[r], ops_of_ort[r]);
@@ -259,7 +266,8 @@ int main(int argc, char **argv)
             o.state = value;
         } else {
             fprintf(stderr,
-                    "usage: nori-graphs [--count N] [--seed N] [--nodes N] [--faults N] [--ort LIBRARY]\n"
+                    "usage: nori-graphs [--count N] [--seed N] [--nodes N] [--faults N] [--ort "
+                    "LIBRARY]\n"
                     "                   [--keep FOLDER] [--state FILE] | --replay FOLDER ...\n");
             return 2;
         }

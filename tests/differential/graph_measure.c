@@ -1,5 +1,6 @@
-/* graph_measure.c: what each node of a graph gives, by the reference kernels, one node at a time, and how far
- * a few roundings more would move it. Stands for what a graph means: no other part of nori takes part. */
+/* graph_measure.c: what each node of a graph gives, by the reference kernels, one node at a time,
+ * and how far a few roundings more would move it. Stands for what a graph means: no other part of
+ * nori takes part. */
 #include <math.h>
 
 #include "graphs.h"
@@ -10,7 +11,8 @@ enum { MOST_ELEMENTS = 20000 };
 graphs_value *graphs_find(graphs_values *all, nori__str name)
 {
     for (size_t i = 0; i < all->count; i++) {
-        if (strlen(all->items[i].name) == name.n && memcmp(all->items[i].name, name.p, name.n) == 0) {
+        if (strlen(all->items[i].name) == name.n &&
+            memcmp(all->items[i].name, name.p, name.n) == 0) {
             return &all->items[i];
         }
     }
@@ -45,7 +47,10 @@ void graphs_cut(graphs_values *all, size_t count)
 /* One rounding, times some: what a sum in another order may differ by. */
 static double grain(nori_type type)
 {
-    return type == NORI_FLOAT ? 6e-7 : type == NORI_DOUBLE ? 1e-14 : type == NORI_FLOAT16 ? 1e-3 : 8e-3;
+    return type == NORI_FLOAT     ? 6e-7
+           : type == NORI_DOUBLE  ? 1e-14
+           : type == NORI_FLOAT16 ? 1e-3
+                                  : 8e-3;
 }
 
 static double largest(const nori_tensor *t)
@@ -64,7 +69,8 @@ static void disturb(nori_tensor *t, graphs_rng *r)
     for (int64_t i = 0; i < nori_tensor_elements(t); i++) {
         double v = nori__tensor_get_f64(t, i);
         if (isfinite(v)) {
-            nori__tensor_set_f64(t, i, v + by * (graphs_unit(r) * fabs(v) + graphs_unit(r) * 0.25 * most));
+            nori__tensor_set_f64(
+                t, i, v + by * (graphs_unit(r) * fabs(v) + graphs_unit(r) * 0.25 * most));
         }
     }
 }
@@ -95,7 +101,8 @@ static double spread_of(const graphs_value *v)
 /* Two tensors of one type and shape. */
 bool graphs_one_form(const nori_tensor *a, const nori_tensor *b)
 {
-    return nori_tensor_kind(a) == nori_tensor_kind(b) && nori_tensor_type(a) == nori_tensor_type(b) &&
+    return nori_tensor_kind(a) == nori_tensor_kind(b) &&
+           nori_tensor_type(a) == nori_tensor_type(b) &&
            nori_tensor_rank(a) == nori_tensor_rank(b) &&
            (nori_tensor_rank(a) == 0 || memcmp(nori_tensor_dims(a), nori_tensor_dims(b),
                                                sizeof(int64_t) * (size_t)nori_tensor_rank(a)) == 0);
@@ -106,7 +113,8 @@ static bool same_strings(const nori_tensor *a, const nori_tensor *b)
     const nori_string *s = nori_tensor_const_data(a), *t = nori_tensor_const_data(b);
     bool same = true;
     for (int64_t i = 0; same && i < nori_tensor_elements(a); i++) {
-        same = s[i].size == t[i].size && (s[i].size == 0 || memcmp(s[i].data, t[i].data, s[i].size) == 0);
+        same = s[i].size == t[i].size &&
+               (s[i].size == 0 || memcmp(s[i].data, t[i].data, s[i].size) == 0);
     }
     return same;
 }
@@ -120,7 +128,8 @@ bool graphs_same_bits(const nori_tensor *a, const nori_tensor *b, char *why)
         same = same_strings(a, b);
         snprintf(why, GRAPHS_TEXT, "other strings");
     } else if (nori_tensor_bytes(a) > 0) {
-        same = memcmp(nori_tensor_const_data(a), nori_tensor_const_data(b), nori_tensor_bytes(a)) == 0;
+        same =
+            memcmp(nori_tensor_const_data(a), nori_tensor_const_data(b), nori_tensor_bytes(a)) == 0;
         snprintf(why, GRAPHS_TEXT, "other bits");
     }
     return same;
@@ -132,13 +141,15 @@ static bool steady(const graphs_value *v, char *why)
     const nori_tensor *exact = v->v[0];
     bool floats = nori__type_is_float(nori_tensor_type(exact));
     for (int k = 1; k < GRAPHS_VARIANTS; k++) {
-        if (!graphs_one_form(exact, v->v[k]) || (!floats && !graphs_same_bits(exact, v->v[k], why))) {
+        if (!graphs_one_form(exact, v->v[k]) ||
+            (!floats && !graphs_same_bits(exact, v->v[k], why))) {
             snprintf(why, GRAPHS_TEXT, "noise shows");
             return false;
         }
     }
     for (int64_t i = 0; floats && i < nori_tensor_elements(exact); i++) {
-        if (!isfinite(nori__tensor_get_f64(exact, i)) || !isfinite(nori__tensor_get_f64(v->v[1], i))) {
+        if (!isfinite(nori__tensor_get_f64(exact, i)) ||
+            !isfinite(nori__tensor_get_f64(v->v[1], i))) {
             snprintf(why, GRAPHS_TEXT, "not finite");
             return false;
         }
@@ -166,8 +177,8 @@ static bool named_before(const nori__pb_node *n, size_t i)
 }
 
 /* A model of that node, its inputs fed; in[] are borrowed indices of values. */
-static bool alone(const make *m, const nori__pb_node *node, graphs_values *all, make *one, size_t *from,
-                  size_t *n_from, char *why)
+static bool alone(const make *m, const nori__pb_node *node, graphs_values *all, make *one,
+                  size_t *from, size_t *n_from, char *why)
 {
     *n_from = 0;
     for (size_t i = 0; i < node->inputs.count; i++) {
@@ -183,7 +194,8 @@ static bool alone(const make *m, const nori__pb_node *node, graphs_values *all, 
         from[(*n_from)++] = (size_t)(v - all->items);
         nori__pb_value *in = MAKE_ADD(one, one->graph.inputs);
         make_value(one, in, v->name, nori_tensor_type(v->v[0]), NULL);
-        /* Sizes stay free: two variants may differ in none, but kernels are asked the general case. */
+        /* Sizes stay free: two variants may differ in none, but kernels are asked the general case.
+         */
     }
     for (size_t i = 0; i < node->outputs.count; i++) {
         if (node->outputs.items[i].n > 0) {
@@ -212,8 +224,9 @@ static bool run_variants(make *one, const graphs_values *all, const size_t *from
     o.providers = "reference";
     o.level = 0;
     o.threads = 1;
-    nori_status s = n_out > 0 && n_out <= GRAPHS_OUTPUTS ? nori__pb_write_model(&one->model, &bytes, &err)
-                                                         : NORI_ERROR_ARGUMENT;
+    nori_status s = n_out > 0 && n_out <= GRAPHS_OUTPUTS
+                        ? nori__pb_write_model(&one->model, &bytes, &err)
+                        : NORI_ERROR_ARGUMENT;
     s = s ? s : nori_model_load_memory(NULL, bytes.data, bytes.size, NULL, NULL, &model, &err);
     s = s ? s : nori_session_create(model, &o, &session, &err);
     for (int k = 0; !s && k < GRAPHS_VARIANTS; k++) {
@@ -229,7 +242,8 @@ static bool run_variants(make *one, const graphs_values *all, const size_t *from
     return s == NORI_OK;
 }
 
-bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all, bool strict, char *why)
+bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all, bool strict,
+                    char *why)
 {
     make one;
     size_t from[32], n_from = 0, before = all->count, n_out = 0;
@@ -238,8 +252,8 @@ bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all
         return graphs_measure_bodies(m, node, all, strict, why);
     }
     make_begin(&one, 0);
-    bool ran =
-        alone(m, node, all, &one, from, &n_from, why) && run_variants(&one, all, from, n_from, out, why);
+    bool ran = alone(m, node, all, &one, from, &n_from, why) &&
+               run_variants(&one, all, from, n_from, out, why);
     bool loud = rounds(node);
     for (size_t i = 0; i < node->outputs.count && n_out < GRAPHS_OUTPUTS; i++) {
         char name[24];
@@ -304,7 +318,8 @@ bool graphs_add_initializers(const nori__pb_graph *g, graphs_values *all, char *
     return true;
 }
 
-static bool measure_set(const graph_case *c, nori_tensor *const *in, graphs_values *all, bool strict, char *why)
+static bool measure_set(const graph_case *c, nori_tensor *const *in, graphs_values *all,
+                        bool strict, char *why)
 {
     char name[24];
     const nori__pb_graph *g = &c->m.graph;
@@ -320,7 +335,8 @@ static bool measure_set(const graph_case *c, nori_tensor *const *in, graphs_valu
     return fine;
 }
 
-bool graphs_measure_case(const graph_case *c, graphs_sets *sets, uint64_t noise, bool strict, char *why)
+bool graphs_measure_case(const graph_case *c, graphs_sets *sets, uint64_t noise, bool strict,
+                         char *why)
 {
     nori_tensor *other[GRAPHS_INPUTS] = {NULL};
     char text[GRAPHS_TEXT];
@@ -357,8 +373,9 @@ bool graphs_differ(const nori_tensor *got, const graphs_value *want, char *why)
 {
     const nori_tensor *exact = want->v[0];
     if (!got || !graphs_one_form(got, exact)) {
-        snprintf(why, GRAPHS_TEXT, "%s: %s of rank %d with %lld elements, not %s of rank %d with %lld",
-                 want->name, got ? nori_type_name(nori_tensor_type(got)) : "nothing",
+        snprintf(why, GRAPHS_TEXT,
+                 "%s: %s of rank %d with %lld elements, not %s of rank %d with %lld", want->name,
+                 got ? nori_type_name(nori_tensor_type(got)) : "nothing",
                  got ? nori_tensor_rank(got) : 0, got ? (long long)nori_tensor_elements(got) : 0,
                  nori_type_name(nori_tensor_type(exact)), nori_tensor_rank(exact),
                  (long long)nori_tensor_elements(exact));
@@ -385,8 +402,8 @@ bool graphs_differ(const nori_tensor *got, const graphs_value *want, char *why)
     for (int64_t i = 0; i < nori_tensor_elements(exact); i++) {
         double g = nori__tensor_get_f64(got, i), w = nori__tensor_get_f64(exact, i);
         if (!(fabs(g - w) <= allowed) && !(isnan(g) && isnan(w)) && !(g == w)) {
-            snprintf(why, GRAPHS_TEXT, "%s: element %lld is %.9g, not %.9g; allowed is %.3g", want->name,
-                     (long long)i, g, w, allowed);
+            snprintf(why, GRAPHS_TEXT, "%s: element %lld is %.9g, not %.9g; allowed is %.3g",
+                     want->name, (long long)i, g, w, allowed);
             return true;
         }
     }

@@ -1,6 +1,6 @@
-/* graph_recipes.c: chains of nodes as networks have them, so that what providers fuse, quantize and lay out
- * in another way is met: convolutions with what follows them, products, attention, norms, quantized layers. A
- * chain ends where a node of it would not run. */
+/* graph_recipes.c: chains of nodes as networks have them, so that what providers fuse, quantize and
+ * lay out in another way is met: convolutions with what follows them, products, attention, norms,
+ * quantized layers. A chain ends where a node of it would not run. */
 #include "graphs.h"
 
 /* ---- short words for chains ---- */
@@ -21,8 +21,9 @@ graphs_value *draw_binary(drawing *d, const char *op, const char *a, const char 
 
 static graphs_value *activation(drawing *d, graphs_value *x)
 {
-    static const char *const ops[] = {"Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSwish", "HardSigmoid",
-                                      "Elu",  "Clip",    "Silu", "Gelu",      "PRelu",     "Softplus"};
+    static const char *const ops[] = {"Relu",      "Sigmoid",     "Tanh",  "LeakyRelu",
+                                      "HardSwish", "HardSigmoid", "Elu",   "Clip",
+                                      "Silu",      "Gelu",        "PRelu", "Softplus"};
     const char *op = ops[graphs_below(&d->rng, NORI__COUNT(ops))];
     nori_type type = nori_tensor_type(x->v[0]);
     char inputs[96];
@@ -47,7 +48,9 @@ static graphs_value *activation(drawing *d, graphs_value *x)
         int64_t dims[3] = {nori_tensor_rank(x->v[0]) > 1 ? nori_tensor_dims(x->v[0])[1] : 1, 1, 1};
         int rank = nori_tensor_rank(x->v[0]) > 2 ? nori_tensor_rank(x->v[0]) - 1 : 1;
         dims[0] = rank == 1 ? 1 : dims[0];
-        return rank <= 3 ? draw_binary(d, "PRelu", x->name, draw_constant(d, type, rank, dims, -1, 1)) : NULL;
+        return rank <= 3
+                   ? draw_binary(d, "PRelu", x->name, draw_constant(d, type, rank, dims, -1, 1))
+                   : NULL;
     }
     return draw_unary(d, op, x);
 }
@@ -108,7 +111,8 @@ static graphs_value *conv(drawing *d, const graphs_value *x)
     if (graphs_chance(&d->rng, 70)) {
         draw_pads(d, node, spatial, k / 2);
     } else if (graphs_chance(&d->rng, 50)) {
-        make_attr_text(&d->c->m, node, "auto_pad", graphs_chance(&d->rng, 50) ? "SAME_UPPER" : "SAME_LOWER");
+        make_attr_text(&d->c->m, node, "auto_pad",
+                       graphs_chance(&d->rng, 50) ? "SAME_UPPER" : "SAME_LOWER");
     }
     if (graphs_chance(&d->rng, 30)) {
         draw_each(d, node, "strides", spatial, 2);
@@ -186,8 +190,8 @@ static graphs_value *dense(drawing *d, const graphs_value *x, int64_t out)
         bool turned = graphs_chance(&d->rng, 50);
         char inputs[96];
         int64_t other[2] = {turned ? out : k, turned ? k : out};
-        snprintf(inputs, sizeof(inputs), "%s %s %s", x->name, draw_constant(d, t, 2, other, -0.5, 0.5),
-                 draw_constant(d, t, 1, &out, -1, 1));
+        snprintf(inputs, sizeof(inputs), "%s %s %s", x->name,
+                 draw_constant(d, t, 2, other, -0.5, 0.5), draw_constant(d, t, 1, &out, -1, 1));
         nori__pb_node *n = draw_node(d, "", "Gemm", inputs, 1);
         if (turned) {
             make_attr_int(&d->c->m, n, "transB", 1);
@@ -199,8 +203,9 @@ static graphs_value *dense(drawing *d, const graphs_value *x, int64_t out)
         return draw_try(d);
     }
     graphs_value *y = draw_binary(d, "MatMul", x->name, draw_constant(d, t, 2, dims, -0.5, 0.5));
-    return y && graphs_chance(&d->rng, 60) ? draw_binary(d, "Add", y->name, draw_constant(d, t, 1, &out, -1, 1))
-                                           : y;
+    return y && graphs_chance(&d->rng, 60)
+               ? draw_binary(d, "Add", y->name, draw_constant(d, t, 1, &out, -1, 1))
+               : y;
 }
 
 static graphs_value *last_mean(drawing *d, const graphs_value *x)
@@ -247,7 +252,8 @@ static void dense_chain(drawing *d)
     }
 }
 
-static graphs_value *turned(drawing *d, const graphs_value *x, int64_t a, int64_t b, int64_t c, int64_t e)
+static graphs_value *turned(drawing *d, const graphs_value *x, int64_t a, int64_t b, int64_t c,
+                            int64_t e)
 {
     nori__pb_node *n = draw_node(d, "", "Transpose", x->name, 1);
     make_attr_ints(&d->c->m, n, "perm", 4, (int64_t[]){a, b, c, e});
@@ -267,7 +273,8 @@ static void attention(drawing *d)
         x = draw_value(d, DRAW_FLOAT, 4, 4);
         x = x ? shaped(d, x, 3, (int64_t[]){0, 0, -1}) : NULL;
     }
-    int64_t heads = 1 + graphs_below(&d->rng, 3), size = 2 + graphs_below(&d->rng, 5), wide = heads * size;
+    int64_t heads = 1 + graphs_below(&d->rng, 3), size = 2 + graphs_below(&d->rng, 5),
+            wide = heads * size;
     graphs_value *q = x ? dense(d, x, wide) : NULL, *k = q ? dense(d, x, wide) : NULL,
                  *v = k ? dense(d, x, wide) : NULL;
     int64_t dims[4] = {0, 0, heads, size};
@@ -278,7 +285,8 @@ static void attention(drawing *d)
     k = q ? turned(d, k, 0, 2, 3, 1) : NULL;
     v = k ? turned(d, v, 0, 2, 1, 3) : NULL;
     graphs_value *s = v ? draw_binary(d, "MatMul", q->name, k->name) : NULL;
-    s = s ? draw_binary(d, graphs_chance(&d->rng, 50) ? "Div" : "Mul", s->name, draw_scalar(d, NORI_FLOAT, 0.75))
+    s = s ? draw_binary(d, graphs_chance(&d->rng, 50) ? "Div" : "Mul", s->name,
+                        draw_scalar(d, NORI_FLOAT, 0.75))
           : NULL;
     if (s && graphs_chance(&d->rng, 50)) {
         int64_t mask[4] = {1, 1, nori_tensor_dims(s->v[0])[2], nori_tensor_dims(s->v[0])[3]};
@@ -310,9 +318,11 @@ static void recurrent(drawing *d)
     int64_t w[3] = {dirs, gates * hidden, nori_tensor_dims(x->v[0])[2]},
             r[3] = {dirs, gates * hidden, hidden};
     char inputs[96];
-    snprintf(inputs, sizeof(inputs), "%s %s %s", x->name, draw_constant(d, NORI_FLOAT, 3, w, -0.5, 0.5),
+    snprintf(inputs, sizeof(inputs), "%s %s %s", x->name,
+             draw_constant(d, NORI_FLOAT, 3, w, -0.5, 0.5),
              draw_constant(d, NORI_FLOAT, 3, r, -0.5, 0.5));
-    nori__pb_node *n = draw_node(d, "", (const char *const[]){"LSTM", "GRU", "RNN"}[which], inputs, 1);
+    nori__pb_node *n =
+        draw_node(d, "", (const char *const[]){"LSTM", "GRU", "RNN"}[which], inputs, 1);
     make_attr_int(&d->c->m, n, "hidden_size", hidden);
     make_attr_text(&d->c->m, n, "direction", dirs == 2 ? "bidirectional" : "forward");
     draw_try(d);
@@ -320,7 +330,8 @@ static void recurrent(drawing *d)
 
 static void joined(drawing *d)
 {
-    graphs_value *x = draw_value(d, DRAW_FLOAT | 1 << NORI_INT64 | 1 << NORI_UINT8 | 1 << NORI_FLOAT16, 1, 4);
+    graphs_value *x =
+        draw_value(d, DRAW_FLOAT | 1 << NORI_INT64 | 1 << NORI_UINT8 | 1 << NORI_FLOAT16, 1, 4);
     if (!x) {
         return;
     }
@@ -370,9 +381,9 @@ static void larger(drawing *d)
     nori__pb_node *n = draw_node(d, "", "Resize", inputs, 1);
     bool nearest = graphs_chance(&d->rng, 50);
     make_attr_text(&d->c->m, n, "mode", nearest ? "nearest" : "linear");
-    make_attr_text(
-        &d->c->m, n, "coordinate_transformation_mode",
-        (const char *const[]){"asymmetric", "half_pixel", "align_corners"}[graphs_below(&d->rng, 3)]);
+    make_attr_text(&d->c->m, n, "coordinate_transformation_mode",
+                   (const char *const[]){"asymmetric", "half_pixel",
+                                         "align_corners"}[graphs_below(&d->rng, 3)]);
     if (nearest) {
         make_attr_text(&d->c->m, n, "nearest_mode",
                        graphs_chance(&d->rng, 50) ? "floor" : "round_prefer_floor");
@@ -417,7 +428,8 @@ static void any_norm(drawing *d)
 void draw_recipe(drawing *d)
 {
     static void (*const recipes[])(drawing *) = {
-        conv_chain,      conv_chain, dense_chain, attention, draw_quantized_chain, joined,
-        draw_integer_product, recurrent,  larger,      halves,    any_norm,        any_activation};
+        conv_chain, conv_chain,           dense_chain, attention, draw_quantized_chain,
+        joined,     draw_integer_product, recurrent,   larger,    halves,
+        any_norm,   any_activation};
     recipes[graphs_below(&d->rng, NORI__COUNT(recipes))](d);
 }

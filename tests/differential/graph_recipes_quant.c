@@ -1,11 +1,14 @@
 /* graph_recipes_quant.c: layers computed on integers: float operators between DequantizeLinear and
- * QuantizeLinear with what stands beside a convolution in a network, integer products, QLinear operators. */
+ * QuantizeLinear with what stands beside a convolution in a network, integer products, QLinear
+ * operators. */
 #include "graphs.h"
 
-static graphs_value *quantized(drawing *d, const char *op, const char *x, double scale, int zero, nori_type t)
+static graphs_value *quantized(drawing *d, const char *op, const char *x, double scale, int zero,
+                               nori_type t)
 {
     char inputs[96];
-    snprintf(inputs, sizeof(inputs), "%s %s %s", x, draw_scalar(d, NORI_FLOAT, scale), draw_scalar(d, t, zero));
+    snprintf(inputs, sizeof(inputs), "%s %s %s", x, draw_scalar(d, NORI_FLOAT, scale),
+             draw_scalar(d, t, zero));
     draw_node(d, "", op, inputs, 1);
     return draw_try(d);
 }
@@ -19,7 +22,8 @@ static double some_scale(drawing *d, double least)
 static graphs_value *around(drawing *d, const graphs_value *x, nori_type t, double *used)
 {
     /* Multiples of sixteenths make ties, which are not worth a comparison, but exact sums. */
-    double scale = graphs_chance(&d->rng, 30) ? 0.0625 * (1 + graphs_below(&d->rng, 3)) : some_scale(d, 0.03);
+    double scale =
+        graphs_chance(&d->rng, 30) ? 0.0625 * (1 + graphs_below(&d->rng, 3)) : some_scale(d, 0.03);
     *used = scale;
     int zero = t == NORI_UINT8 ? 100 + graphs_below(&d->rng, 56) : graphs_below(&d->rng, 5) - 2;
     zero = graphs_chance(&d->rng, 25) ? 0 : zero;
@@ -27,7 +31,8 @@ static graphs_value *around(drawing *d, const graphs_value *x, nori_type t, doub
     return q ? quantized(d, "DequantizeLinear", q->name, scale, zero, t) : NULL;
 }
 
-/* A constant of that shape, dequantized; axis: a scale for each entry of that axis, -1: one for all. */
+/* A constant of that shape, dequantized; axis: a scale for each entry of that axis, -1: one for
+ * all. */
 static graphs_value *weights(drawing *d, int rank, const int64_t *dims, int axis, double *scale)
 {
     char inputs[96];
@@ -36,7 +41,8 @@ static graphs_value *weights(drawing *d, int rank, const int64_t *dims, int axis
     snprintf(inputs, sizeof(inputs), "%s %s %s", w,
              axis >= 0 ? draw_constant(d, NORI_FLOAT, 1, &dims[axis], 0.002, 0.06)
                        : draw_scalar(d, NORI_FLOAT, *scale),
-             axis >= 0 ? draw_constant(d, NORI_INT8, 1, &dims[axis], 0, 0) : draw_scalar(d, NORI_INT8, 0));
+             axis >= 0 ? draw_constant(d, NORI_INT8, 1, &dims[axis], 0, 0)
+                       : draw_scalar(d, NORI_INT8, 0));
     nori__pb_node *node = draw_node(d, "", "DequantizeLinear", inputs, 1);
     if (axis >= 0 && d->opset >= 13) {
         make_attr_int(&d->c->m, node, "axis", axis);
@@ -50,7 +56,8 @@ static graphs_value *quantized_conv(drawing *d, const graphs_value *x, double sc
     const int64_t *in = nori_tensor_dims(x->v[0]);
     bool depthwise = graphs_chance(&d->rng, 30);
     int64_t made = depthwise ? in[1] : channels[graphs_below(&d->rng, NORI__COUNT(channels))];
-    int64_t k = (int64_t[]){1, 3, 3, 2}[graphs_below(&d->rng, 4)], dims[4] = {made, depthwise ? 1 : in[1], k, k};
+    int64_t k = (int64_t[]){1, 3, 3, 2}[graphs_below(&d->rng, 4)],
+            dims[4] = {made, depthwise ? 1 : in[1], k, k};
     char inputs[96];
     bool each = graphs_chance(&d->rng, 50) && d->opset >= 13;
     double own;
@@ -59,7 +66,8 @@ static graphs_value *quantized_conv(drawing *d, const graphs_value *x, double sc
         return NULL;
     }
     size_t n = (size_t)snprintf(inputs, sizeof(inputs), "%s %s", x->name, w->name);
-    if (!each && graphs_chance(&d->rng, 70)) { /* a bias in units of the sums, as exporters have it */
+    if (!each &&
+        graphs_chance(&d->rng, 70)) { /* a bias in units of the sums, as exporters have it */
         char bias[64];
         snprintf(bias, sizeof(bias), "%s %s", draw_constant(d, NORI_INT32, 1, &made, -900, 900),
                  draw_scalar(d, NORI_FLOAT, (double)((float)scale * (float)own)));
@@ -110,9 +118,10 @@ static graphs_value *quantized_product(drawing *d, const graphs_value *x)
 /* What stands between convolutions, on values that are integers underneath. */
 static graphs_value *between(drawing *d, graphs_value *x, const graphs_value *before)
 {
-    static const char *const plain[] = {"Relu",      "Sigmoid", "Tanh",      "LeakyRelu", "HardSwish",
-                                        "Softmax",   "Abs",     "HardSigmoid", "Flatten", "GlobalAveragePool",
-                                        "Transpose", "Identity", "Neg", "Elu", "GlobalMaxPool"};
+    static const char *const plain[] = {
+        "Relu",      "Sigmoid",  "Tanh",        "LeakyRelu", "HardSwish",
+        "Softmax",   "Abs",      "HardSigmoid", "Flatten",   "GlobalAveragePool",
+        "Transpose", "Identity", "Neg",         "Elu",       "GlobalMaxPool"};
     int which = graphs_below(&d->rng, 24);
     char inputs[96];
     int rank = nori_tensor_rank(x->v[0]);
@@ -147,10 +156,10 @@ void draw_quantized_chain(drawing *d)
     for (int i = 0, n = 1 + graphs_below(&d->rng, 4); x && i < n; i++) {
         graphs_value *now = x;
         bool layer = i == 0 || graphs_chance(&d->rng, 45);
-        x = !layer                              ? between(d, x, before)
-            : nori_tensor_rank(x->v[0]) == 4    ? quantized_conv(d, x, scale)
-            : nori_tensor_rank(x->v[0]) >= 2    ? quantized_product(d, x)
-                                                : NULL;
+        x = !layer                           ? between(d, x, before)
+            : nori_tensor_rank(x->v[0]) == 4 ? quantized_conv(d, x, scale)
+            : nori_tensor_rank(x->v[0]) >= 2 ? quantized_product(d, x)
+                                             : NULL;
         x = x && layer && graphs_chance(&d->rng, 40) ? draw_unary(d, "Relu", x) : x;
         x = x ? around(d, x, t, &scale) : NULL;
         before = graphs_chance(&d->rng, 50) ? now : before;

@@ -1,4 +1,5 @@
-/* graph_ways.c: the ways one graph is run. A worker knows one CPU level: kernels are chosen once a process.
+/* graph_ways.c: the ways one graph is run. A worker knows one CPU level: kernels are chosen once a
+ * process.
  */
 #include <unistd.h>
 
@@ -28,7 +29,8 @@ static graphs_answer *answer(ways *w, const char *label, int group)
 static void says(graphs_answer *a, nori_status s, const nori_error *err)
 {
     a->status = s;
-    snprintf(a->text, sizeof(a->text), "%.200s%s%.300s", err->where, err->where[0] ? ": " : "", err->message);
+    snprintf(a->text, sizeof(a->text), "%.200s%s%.300s", err->where, err->where[0] ? ": " : "",
+             err->message);
 }
 
 /* Environments are made once: the pool has more threads than there may be processors. */
@@ -54,8 +56,8 @@ static void same_as_first(ways *w, graphs_answer *a)
         }
         a->same = !b->same;
         for (size_t k = 0; a->same && k < GRAPHS_OUTPUTS; k++) {
-            a->same = (!a->out[k] && !b->out[k]) || (a->out[k] && b->out[k] &&
-                                                      graphs_same_bits(a->out[k], b->out[k], why));
+            a->same = (!a->out[k] && !b->out[k]) ||
+                      (a->out[k] && b->out[k] && graphs_same_bits(a->out[k], b->out[k], why));
         }
         for (size_t k = 0; a->same && k < GRAPHS_OUTPUTS; k++) {
             nori_tensor_free(a->out[k]);
@@ -69,9 +71,10 @@ static void run_set(ways *w, nori_session *session, graphs_answer *a, int set)
 {
     nori_error err = {0};
     size_t n = nori_session_output_count(session);
-    nori_status s = n > GRAPHS_OUTPUTS ? NORI_ERROR_ARGUMENT
-                                       : nori_session_run(session, (const nori_tensor *const *)w->feeds->in[set],
-                                                          w->feeds->count, a->out, n, &err);
+    nori_status s = n > GRAPHS_OUTPUTS
+                        ? NORI_ERROR_ARGUMENT
+                        : nori_session_run(session, (const nori_tensor *const *)w->feeds->in[set],
+                                           w->feeds->count, a->out, n, &err);
     a->set = set;
     says(a, s, &err);
     if (!s) {
@@ -97,8 +100,8 @@ static void run_session(ways *w, const char *label, int group, nori_session *ses
     nori_session_free(session);
 }
 
-static void run(ways *w, const char *label, int group, const nori_model *model, const char *provider, int level,
-                int threads)
+static void run(ways *w, const char *label, int group, const nori_model *model,
+                const char *provider, int level, int threads)
 {
     nori_session *session = NULL;
     nori_session_options o;
@@ -174,7 +177,8 @@ static void by_plan(ways *w, const nori_model *model, bool in_memory)
     }
     s = s ? s : nori_session_create(again, &o, &session, &err);
     if (!s && (!nori_session_plan(session, &use) || use.why_not[0])) {
-        s = nori__fail(&err, NORI_ERROR_INTERNAL, "the plan is not used: %s", use.why_not ? use.why_not : "");
+        s = nori__fail(&err, NORI_ERROR_INTERNAL, "the plan is not used: %s",
+                       use.why_not ? use.why_not : "");
     }
     if (s) {
         says(answer(w, label, 1), s, &err);
@@ -277,8 +281,8 @@ static void in_a_branch(ways *w)
     nori_model *made = NULL;
     make_begin(&outer, 0);
     nori__text_init(&bytes, &nori__malloc);
-    nori_status s =
-        nori__pb_read_model(&outer.arena, (const uint8_t *)w->bytes->p, w->bytes->n, &model, &report, &err);
+    nori_status s = nori__pb_read_model(&outer.arena, (const uint8_t *)w->bytes->p, w->bytes->n,
+                                        &model, &report, &err);
     if (!s) {
         nori__pb_graph *g = model->graph, inner = *g;
         memset(&inner.inputs, 0, sizeof(inner.inputs));
@@ -334,15 +338,15 @@ static void by_ort(ways *w, const nori_model *model, const char *library)
     for (size_t i = 0; i < n_out && i < GRAPHS_OUTPUTS; i++) {
         out[i] = nori_model_output(model, i)->name;
     }
-    ort_outcome done = wrote ? ort_run(o, path, (const nori_tensor *const *)w->feeds->in[0], in, n_in, a->out, out,
-                                       n_out, a->text, sizeof(a->text))
+    ort_outcome done = wrote ? ort_run(o, path, (const nori_tensor *const *)w->feeds->in[0], in,
+                                       n_in, a->out, out, n_out, a->text, sizeof(a->text))
                              : ORT_REFUSED;
     a->status = done == ORT_RAN ? NORI_OK : NORI_ERROR_UNSUPPORTED;
     unlink(path);
 }
 
-void graphs_run_ways(graphs_kind kind, const char *library, const nori__str *bytes, const graphs_feeds *feeds,
-                     graphs_answers *answers)
+void graphs_run_ways(graphs_kind kind, const char *library, const nori__str *bytes,
+                     const graphs_feeds *feeds, graphs_answers *answers)
 {
     ways w = {bytes, feeds, answers};
     nori_model *model = NULL;

@@ -1,6 +1,6 @@
-/* graph_workers.c: processes that run graphs: one for each CPU level, one for what changes a model, one for
- * ONNX Runtime. What crosses is a length and bytes; tensors are TensorProto messages. A process that ends
- * over a graph is begun again. */
+/* graph_workers.c: processes that run graphs: one for each CPU level, one for what changes a model,
+ * one for ONNX Runtime. What crosses is a length and bytes; tensors are TensorProto messages. A
+ * process that ends over a graph is begun again. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -83,7 +83,8 @@ static bool put_tensor(int fd, const nori_tensor *t)
 {
     nori__text out;
     nori__text_init(&out, &nori__malloc);
-    bool some = t && nori_tensor_kind(t) == NORI_KIND_TENSOR && nori__value_write(t, &out, NULL) == NORI_OK;
+    bool some =
+        t && nori_tensor_kind(t) == NORI_KIND_TENSOR && nori__value_write(t, &out, NULL) == NORI_OK;
     bool fine = put_block(fd, some ? out.data : "", some ? out.size : 0);
     nori__text_free(&out);
     return fine;
@@ -119,7 +120,8 @@ static bool serve(int in, int out, graphs_kind kind, const char *ort)
     uint64_t counts[2] = {0}; /* inputs, sets of them */
     size_t size = 0;
     char *bytes = get_block(in, &size);
-    bool fine = bytes && get(in, counts, sizeof(counts)) && counts[0] <= GRAPHS_INPUTS && counts[1] <= 2;
+    bool fine =
+        bytes && get(in, counts, sizeof(counts)) && counts[0] <= GRAPHS_INPUTS && counts[1] <= 2;
     feeds.count = fine ? (size_t)counts[0] : 0;
     for (uint64_t i = 0; fine && i < counts[0] * counts[1]; i++) {
         fine = get_tensor(in, &feeds.in[i / counts[0]][i % counts[0]]);
@@ -212,7 +214,8 @@ graphs_workers *graphs_workers_open(const char *program, const char *ort)
         const char *name = nori__cpu_level_name((nori__cpu_level)l);
         w->items[w->count++] = (worker){name, name, GRAPHS_LEVEL, 0, -1, -1};
     }
-    w->items[w->count++] = (worker){"changes", nori__cpu_level_name(best), GRAPHS_CHANGES, 0, -1, -1};
+    w->items[w->count++] =
+        (worker){"changes", nori__cpu_level_name(best), GRAPHS_CHANGES, 0, -1, -1};
     if (ort) {
         w->items[w->count++] = (worker){"ort", "base", GRAPHS_ORT, 0, -1, -1};
     }

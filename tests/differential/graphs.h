@@ -1,22 +1,23 @@
 /* graphs.h: random valid graphs of 1 to 30 nodes, each run in many ways that must agree.
  *
- *   graph_draw.c     a graph from a seed: operators by their facts, node by node, each tried at once
- *   graph_draw_bodies.c   If, Loop and Scan
- *   graph_recipes.c  chains as networks have them: what providers fuse; graph_recipes_quant.c: and quantize
- *   graph_case.c     a case as a thing to copy, read, write
- *   graph_measure.c  what a node gives, by the reference kernels alone, and how far rounding could move it
- *   graph_bodies.c   the same of If, Loop and Scan: turn by turn, by the nodes of their bodies
- *   graph_ways.c     the ways a graph is run, in processes of their own, one for each CPU level
- *   graph_workers.c  those processes, and what crosses to them and back
- *   graph_judge.c    what is a disagreement, and the smallest graph that shows it
- *   graph_main.c     the command nori-graphs; docs/testing.md
+ *   graph_draw.c     a graph from a seed: operators by their facts, node by node, each tried at
+ * once graph_draw_bodies.c   If, Loop and Scan graph_recipes.c  chains as networks have them: what
+ * providers fuse; graph_recipes_quant.c: and quantize graph_case.c     a case as a thing to copy,
+ * read, write graph_measure.c  what a node gives, by the reference kernels alone, and how far
+ * rounding could move it graph_bodies.c   the same of If, Loop and Scan: turn by turn, by the nodes
+ * of their bodies graph_ways.c     the ways a graph is run, in processes of their own, one for each
+ * CPU level graph_workers.c  those processes, and what crosses to them and back graph_judge.c what
+ * is a disagreement, and the smallest graph that shows it graph_main.c     the command nori-graphs;
+ * docs/testing.md
  *
- * Yardstick: each node alone on the reference provider, at level 0. Each value is held three times: as it is,
- * and twice with noise of some roundings added behind every node. A node whose result depends on such noise
- * by more than a little (ties, cancellation) is not drawn; what is left of it widens the tolerance.
+ * Yardstick: each node alone on the reference provider, at level 0. Each value is held three times:
+ * as it is, and twice with noise of some roundings added behind every node. A node whose result
+ * depends on such noise by more than a little (ties, cancellation) is not drawn; what is left of it
+ * widens the tolerance.
  *
- * Other sizes: inputs may have named sizes. Then there is a second set of inputs, made of the first by sizes
- * that follow from the names (graph_case_other), and one session runs both and the first again. */
+ * Other sizes: inputs may have named sizes. Then there is a second set of inputs, made of the first
+ * by sizes that follow from the names (graph_case_other), and one session runs both and the first
+ * again. */
 #ifndef NORI_TESTS_DIFFERENTIAL_GRAPHS_H
 #define NORI_TESTS_DIFFERENTIAL_GRAPHS_H
 
@@ -24,12 +25,12 @@
 #include <stdlib.h>
 
 /* The maker of tests says by cmocka what fails; here memory is all that can. */
-#define assert_non_null(pointer)                                                                             \
-    do {                                                                                                     \
-        if (!(pointer)) {                                                                                    \
-            fprintf(stderr, "out of memory\n");                                                              \
-            exit(2);                                                                                         \
-        }                                                                                                    \
+#define assert_non_null(pointer)                                                                   \
+    do {                                                                                           \
+        if (!(pointer)) {                                                                          \
+            fprintf(stderr, "out of memory\n");                                                    \
+            exit(2);                                                                               \
+        }                                                                                          \
     } while (0)
 #define assert_int_equal(a, b) assert_non_null((void *)(uintptr_t)((a) == (b)))
 #define print_error(...) ((void)0)
@@ -38,7 +39,13 @@
 #include "graph/tensor.h"
 #include "nori/tools.h"
 
-enum { GRAPHS_VARIANTS = 3, GRAPHS_VALUES = 512, GRAPHS_INPUTS = 8, GRAPHS_OUTPUTS = 8, GRAPHS_TEXT = 512 };
+enum {
+    GRAPHS_VARIANTS = 3,
+    GRAPHS_VALUES = 512,
+    GRAPHS_INPUTS = 8,
+    GRAPHS_OUTPUTS = 8,
+    GRAPHS_TEXT = 512
+};
 
 /* ---- numbers ---- */
 
@@ -87,7 +94,6 @@ bool graph_case_copy(const graph_case *from, graph_case *to);
 bool graph_case_read(const char *folder, graph_case *c, char *why);
 bool graph_case_write(const char *folder, const graph_case *c, const char *why);
 
-
 /* ---- measuring ---- */
 
 typedef struct graphs_value {
@@ -105,10 +111,12 @@ graphs_value *graphs_find(graphs_values *all, nori__str name);
 /* NULL: too many. The tensor is retained. */
 graphs_value *graphs_add(graphs_values *all, const char *name, nori_tensor *exact, bool constant);
 void graphs_cut(graphs_values *all, size_t count); /* frees those beyond */
-/* Runs one node on what is known and adds its outputs; false with why where it does not run, or where its
- * result is not worth a comparison. strict: as for drawing, else only failing counts. */
-bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all, bool strict, char *why);
-bool graphs_measure_bodies(const make *m, const nori__pb_node *node, graphs_values *all, bool strict, char *why);
+/* Runs one node on what is known and adds its outputs; false with why where it does not run, or
+ * where its result is not worth a comparison. strict: as for drawing, else only failing counts. */
+bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all, bool strict,
+                    char *why);
+bool graphs_measure_bodies(const make *m, const nori__pb_node *node, graphs_values *all,
+                           bool strict, char *why);
 bool graphs_has_bodies(const nori__pb_node *n); /* If, Loop, Scan */
 bool graphs_add_initializers(const nori__pb_graph *g, graphs_values *all, char *why);
 const nori__pb_attr *graphs_attr(const nori__pb_node *n, const char *name); /* or NULL */
@@ -119,7 +127,8 @@ typedef struct graphs_sets {
     graphs_values *of[2];
 } graphs_sets;
 /* Initializers, inputs and all nodes of a case. */
-bool graphs_measure_case(const graph_case *c, graphs_sets *sets, uint64_t noise, bool strict, char *why);
+bool graphs_measure_case(const graph_case *c, graphs_sets *sets, uint64_t noise, bool strict,
+                         char *why);
 void graphs_sets_free(graphs_sets *sets);
 /* Whether a tensor is not what was measured, beyond the tolerance that follows from it. */
 bool graphs_differ(const nori_tensor *got, const graphs_value *want, char *why);
@@ -133,20 +142,23 @@ void graph_draw(uint64_t seed, int most_nodes, graph_case *c, graphs_sets *sets)
 
 typedef struct drawing {
     graph_case *c;
-    nori__pb_graph *into;         /* the graph or body that nodes are added to */
-    graphs_values *all, *other;   /* under other sizes, NULL: there are none; the same names in the same order */
+    nori__pb_graph *into; /* the graph or body that nodes are added to */
+    graphs_values *all,
+        *other; /* under other sizes, NULL: there are none; the same names in the same order */
     graphs_rng rng;
     int opset, most, made, next, depth;
-    bool wide;                    /* channels and images as large as kernels of their own need */
+    bool wide; /* channels and images as large as kernels of their own need */
 } drawing;
 /* A recipe, a node with bodies, or any node; nothing where it does not run. */
 void draw_step(drawing *d);
 void draw_cut(drawing *d, size_t count);
 /* A node whose outputs get names; attributes are added to what is returned, then it is tried. */
-nori__pb_node *draw_node(drawing *d, const char *domain, const char *op, const char *inputs, int outputs);
+nori__pb_node *draw_node(drawing *d, const char *domain, const char *op, const char *inputs,
+                         int outputs);
 /* Its first output; NULL: it did not run and is gone. */
 graphs_value *draw_try(drawing *d);
-const char *draw_constant(drawing *d, nori_type type, int rank, const int64_t *dims, double low, double high);
+const char *draw_constant(drawing *d, nori_type type, int rank, const int64_t *dims, double low,
+                          double high);
 const char *draw_ints(drawing *d, int count, const int64_t *values);
 const char *draw_scalar(drawing *d, nori_type type, double value); /* of rank 0 */
 /* A tensor of one of these types (bits) and a rank in this range; NULL: none. */
@@ -191,8 +203,8 @@ typedef struct graphs_feeds {
     nori_tensor *in[2][GRAPHS_INPUTS]; /* [1][0] NULL: no other sizes */
     size_t count;
 } graphs_feeds;
-void graphs_run_ways(graphs_kind kind, const char *ort, const nori__str *model, const graphs_feeds *feeds,
-                     graphs_answers *answers);
+void graphs_run_ways(graphs_kind kind, const char *ort, const nori__str *model,
+                     const graphs_feeds *feeds, graphs_answers *answers);
 
 /* ---- workers ---- */
 
@@ -221,8 +233,8 @@ typedef struct graphs_fault {
     char text[GRAPHS_TEXT];
 } graphs_fault;
 /* Of one worker's answers; false: there is no fault. */
-bool graphs_judge(const graph_case *c, const graphs_sets *sets, bool answered, const graphs_answers *answers,
-                  graphs_fault *fault);
+bool graphs_judge(const graph_case *c, const graphs_sets *sets, bool answered,
+                  const graphs_answers *answers, graphs_fault *fault);
 /* Whether worker i answers a case wrongly, however noise falls. */
 bool graphs_faulty(graphs_workers *w, size_t i, const graph_case *c, graphs_fault *fault);
 /* One node of a case, fed with what was measured; false: too many inputs. */
