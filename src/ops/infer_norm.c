@@ -112,6 +112,8 @@ nori_status nori__infer_rms_norm(nori__infer *c)
     NORI__TRY(nori__infer_axis_norm(c));
     if (nori__in_elem(c, 1) != NORI_UNDEFINED && nori__in_rank(c, 0) >= 0) {
         nori__out_set(c, 0, nori__in_elem(c, 1), nori__in_rank(c, 0), c->in[0].dims);
+    } else if (nori__in_elem(c, 1) != NORI_UNDEFINED) {
+        nori__out_elem(c, 0, nori__in_elem(c, 1));
     }
     return NORI_OK;
 }
