@@ -267,7 +267,10 @@ bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all
         for (int k = 0; k < GRAPHS_VARIANTS; k++) {
             nori_tensor *t = out[k][n_out];
             /* Rounding to a half type is one, too: islands of such nodes leave it out. */
-            bool half = t && (nori_tensor_type(t) == NORI_FLOAT16 || nori_tensor_type(t) == NORI_BFLOAT16);
+            bool half =
+                t &&
+                (nori__str_is(node->op_type, "Cast") || nori__str_is(node->op_type, "CastLike")) &&
+                (nori_tensor_type(t) == NORI_FLOAT16 || nori_tensor_type(t) == NORI_BFLOAT16);
             if (v && t && k > 0 && (loud || half) && nori_tensor_kind(t) == NORI_KIND_TENSOR &&
                 nori__type_is_float(nori_tensor_type(t))) {
                 nori_tensor *own = NULL; /* it may be an input, passed through */
