@@ -5,6 +5,9 @@
 #include "tools/quantize/quantize.h"
 
 #define BIAS_MOST 2147483647.0
+/* What raised scales leave of a bias: beside it the sum of sixteen thousand products of bytes fits int32,
+ * so that kernels of integers take the layer. */
+#define BIAS_RAISED 1073741824.0
 
 typedef struct strip { /* the elements that share a scale */
     int64_t outer, inner, count; /* element (o, c, i) lies at (o * count + c) * inner + i */
@@ -41,8 +44,8 @@ static void extremes(const nori_tensor *w, const strip *s, int64_t c, double *lo
     }
 }
 
-/* The least scale with which bias / (input_scale * scale) still fits int32, and input_scale *
- * scale a float32. One scale has to do for all entries of the bias. */
+/* The least scale with which bias / (input_scale * scale) still fits int32 with its sums, and input_scale
+ * * scale a float32. One scale has to do for all entries of the bias. */
 static double least_scale(const nori_tensor *bias, double input_scale, int64_t c, bool one)
 {
     double most = 0;
@@ -50,7 +53,7 @@ static double least_scale(const nori_tensor *bias, double input_scale, int64_t c
         double b = fabs(nori__tensor_get_f64(bias, i));
         most = (one || bias->count == 1 || i == c) && b > most ? b : most;
     }
-    double least = bias ? most / (input_scale * BIAS_MOST) * 1.000001 : 0;
+    double least = bias ? most / (input_scale * BIAS_RAISED) * 1.000001 : 0;
     double normal = (double)NORI__QUANT_LEAST_SCALE / (input_scale > 0 ? input_scale : 1);
     return least > normal ? least : normal;
 }
