@@ -26,8 +26,10 @@ typedef struct costs {
 } costs;
 
 static const costs conv_costs = {{300, 0.50, 0.0085}, {600, 0.28, 0.0026}};
+static const costs stem_costs = {{300, 0.70, 0.0110}, {600, 0.40, 0.0026}}; /* of few channels */
+static const costs widening_costs = {{300, 0.28, 0.0085}, {600, 0.28, 0.0026}}; /* see widens */
 static const costs conv3_costs = {{300, 0.50, 0.0040}, {600, 0.28, 0.0026}}; /* Winograd's form */
-static const costs depthwise_costs = {{300, 0.05, 0.0220}, {600, 0.10, 0.0220}};
+static const costs depthwise_costs = {{300, 0.05, 0.0220}, {600, 0.16, 0.0220}};
 static const costs product_costs = {{80, 0.50, 0.0108}, {300, 0.50, 0.0040}};
 
 /* Of an element of the larger of what is read and made. Zeros: the node before or behind does it. */
@@ -55,14 +57,57 @@ static const cost to_ints = {200, 0.45, 0}, to_floats = {150, 0.30, 0};
 /* Of pictures, whose channels lie otherwise on either side: last, in blocks. */
 static const cost pictures_to_ints = {600, 0.80, 0}, pictures_to_floats = {450, 0.80, 0};
 static const double parted = 0.30; /* of an element, where the reader would else be part of the maker */
-static const cost inputs_to_ints = {200, 0.30, 0}; /* of the graph: they are nowhere else yet */
+static const cost inputs_to_ints = {200, 0.40, 0}; /* of the graph: they are nowhere else yet */
 
 /* Channels are computed in blocks of so many; those of depthwise convolutions on integers in longer ones,
  * which neighbouring pixels fill up where the kernel moves by one. */
 #define BLOCK 16
 #define DEEP_BLOCK 64
+#define FEW 4 /* channels of a picture */
 
 /* ---- what a node costs ---- */
+
+/* Nodes of the main graph that read a value, by its id. */
+typedef struct readers {
+    nori__node **nodes;
+    uint32_t *first;
+} readers;
+
+static const nori__node *only_reader(const nori__value *v, const readers *r)
+{
+    bool one = v && v->uses == 1 && r->first[v->id + 1] - r->first[v->id] == 1;
+    return one ? r->nodes[r->first[v->id]] : NULL;
+}
+
+static bool is_depthwise(const nori__node *n)
+{
+    const nori_tensor *w =
+        nori__node_is(n, NORI__OP_ONNX_Conv) && n->input_count > 1 ? nori__value_const(n->inputs[1]) : NULL;
+    return w && w->rank == 4 && w->dims[1] == 1 && nori__attr_i(n, "group", 1) > 1;
+}
+
+/* A product of channels whose result nothing but a depthwise convolution reads, behind what is done along
+ * with it: float kernels make the two in one, and what is between them stays in the cache. */
+static bool widens(const nori__node *n, const readers *r)
+{
+    static const nori__op_id between[] = {NORI__OP_ONNX_BatchNormalization, NORI__OP_ONNX_Relu,
+                                          NORI__OP_ONNX_Clip, NORI__OP_ONNX_HardSwish, NORI__OP_ONNX_Pad};
+    const nori_tensor *w =
+        nori__node_is(n, NORI__OP_ONNX_Conv) && n->input_count > 1 ? nori__value_const(n->inputs[1]) : NULL;
+    bool point = w && w->rank == 4 && w->dims[2] == 1 && w->dims[3] == 1 && nori__attr_i(n, "group", 1) == 1;
+    for (int step = 0; point && step < 4; step++) {
+        const nori__node *next = only_reader(n->outputs[0], r);
+        bool passes = false;
+        for (size_t i = 0; next && i < NORI__COUNT(between); i++) {
+            passes = passes || nori__node_is(next, between[i]);
+        }
+        if (!next || !passes) {
+            return next && is_depthwise(next);
+        }
+        n = next;
+    }
+    return false;
+}
 
 /* Elements of a value in a run, by the samples. */
 static double elements(const nori__quantizer *q, const nori__value *v)
@@ -85,7 +130,7 @@ static pair both_of(costs c, double made, double products)
     return (pair){of(c.floats, made, products), of(c.ints, made, products) * MARGIN};
 }
 
-static pair conv_cost(const nori__node *n, const nori_tensor *w, double made, double read)
+static pair conv_cost(const nori__node *n, const readers *r, const nori_tensor *w, double made, double read)
 {
     double group = (double)nori__attr_i(n, "group", 1), channels = (double)w->dims[0];
     double depth = channels > 0 ? (double)w->count / channels : 0, own = channels / (group > 0 ? group : 1);
@@ -108,10 +153,14 @@ static pair conv_cost(const nori__node *n, const nori_tensor *w, double made, do
     }
     double filled = own > 0 ? made * ceil(own / BLOCK) * BLOCK / own : made;
     bool three = w->rank == 4 && w->dims[2] == 3 && w->dims[3] == 3 && group == 1 && ones;
-    return both_of(three ? conv3_costs : conv_costs, filled, filled * depth);
+    costs c = own == channels && w->dims[1] <= FEW ? stem_costs
+              : three                             ? conv3_costs
+              : widens(n, r)                      ? widening_costs
+                                                  : conv_costs;
+    return both_of(c, filled, filled * depth);
 }
 
-static pair weighted_cost(const nori__quantizer *q, const nori__node *n)
+static pair weighted_cost(const nori__quantizer *q, const readers *r, const nori__node *n)
 {
     double made = elements(q, n->outputs[0]), read = elements(q, n->inputs[0]);
     const nori_tensor *w = nori__value_const(n->inputs[1]); /* always, while a search goes on */
@@ -119,17 +168,17 @@ static pair weighted_cost(const nori__quantizer *q, const nori__node *n)
         return (pair){0, 0};
     }
     if (nori__node_is(n, NORI__OP_ONNX_Conv) || nori__node_is(n, NORI__OP_ONNX_ConvTranspose)) {
-        return conv_cost(n, w, made, read);
+        return conv_cost(n, r, w, made, read);
     }
     int64_t columns = w->rank > 0 ? w->dims[w->rank - 1] : 1;
     columns = nori__attr_i(n, "transB", 0) && w->rank > 0 ? w->dims[0] : columns;
     return both_of(product_costs, made, columns > 0 ? made * (double)w->count / (double)columns : 0);
 }
 
-static pair cost_of(const nori__quantizer *q, const nori__node *n)
+static pair cost_of(const nori__quantizer *q, const readers *r, const nori__node *n)
 {
     if (nori__q_role_of(n) == NORI__Q_WEIGHTED) {
-        return weighted_cost(q, n);
+        return weighted_cost(q, r, n);
     }
     double made = elements(q, n->outputs[0]), read = elements(q, n->inputs[0]);
     for (size_t i = 0; n->op && i < NORI__COUNT(others); i++) {
@@ -166,12 +215,6 @@ static int64_t picoseconds(double ns)
 {
     return ns < 1e12 ? (int64_t)(ns * 1000) : (int64_t)1e15;
 }
-
-/* Nodes of the main graph that read a value, by its id. */
-typedef struct readers {
-    nori__node **nodes;
-    uint32_t *first;
-} readers;
 
 static nori_status find_readers(nori__quantizer *q, readers *r, size_t *uses)
 {
@@ -239,11 +282,39 @@ static bool would_join(const nori__value *v, const readers *r)
     return false;
 }
 
+/* Types need not be known: what a convolution makes or reads is one, too. */
+static bool is_picture(const nori__value *v, const readers *r)
+{
+    bool picture = (v->type.kind == NORI_KIND_TENSOR && v->type.rank == 4) ||
+                   (v->producer && nori__node_is(v->producer, NORI__OP_ONNX_Conv));
+    for (uint32_t i = r->first[v->id]; !picture && i < r->first[v->id + 1]; i++) {
+        const nori__node *n = r->nodes[i];
+        picture = nori__node_is(n, NORI__OP_ONNX_Conv) && n->inputs[0] == v;
+    }
+    return picture;
+}
+
+/* What a depthwise convolution reads of a product that float kernels make along with it. */
+static bool narrows(const nori__value *v, const readers *r)
+{
+    const nori__node *reader = only_reader(v, r), *n = v->producer;
+    if (!reader || !is_depthwise(reader)) {
+        return false;
+    }
+    for (int step = 0; n && step < 4 && !nori__node_is(n, NORI__OP_ONNX_Conv); step++) {
+        n = n->input_count > 0 && n->inputs[0] ? n->inputs[0]->producer : NULL;
+    }
+    return n && widens(n, r);
+}
+
 static double change_cost(const nori__quantizer *q, const nori__value *v, const readers *r, bool ints)
 {
     double count = elements(q, v), more = !ints && would_join(v, r) ? parted * count : 0;
-    bool picture = v->type.kind == NORI_KIND_TENSOR && v->type.rank == 4;
+    bool picture = is_picture(v, r);
     cost back = picture ? pictures_to_floats : to_floats, forth = picture ? pictures_to_ints : to_ints;
+    if (ints && v->producer && narrows(v, r)) {
+        more += parted * count; /* the two are no longer one */
+    }
     return of(!ints ? back : v->producer ? forth : inputs_to_ints, count, 0) + more;
 }
 
@@ -279,7 +350,7 @@ static nori_status solve(nori__quantizer *q, const readers *r, size_t uses, doub
     }
     for (const nori__node *n = q->ir->main->first; n; n = n->next) {
         if (q->chosen[n->id]) {
-            pair p = cost_of(q, n);
+            pair p = cost_of(q, r, n);
             nori__flow_edge(c.flow, INTS, (size_t)n->id + 2, picoseconds(p.floats + byte * saved(n)));
             nori__flow_edge(c.flow, (size_t)n->id + 2, FLOATS, picoseconds(p.ints));
         }
@@ -303,8 +374,8 @@ static double won(const nori__quantizer *q, const readers *r, const bool *floats
     double sum = 0;
     for (const nori__node *n = q->ir->main->first; n; n = n->next) {
         if (q->chosen[n->id] && !floats[n->id]) {
-            pair p = cost_of(q, n);
-            sum += p.floats - p.ints;
+            pair p = cost_of(q, r, n);
+            sum += p.floats - p.ints / MARGIN; /* as long is enough: bytes are saved */
         }
     }
     for (const nori__value *v = q->ir->main->values; v; v = v->next) {
@@ -325,9 +396,9 @@ static double won(const nori__quantizer *q, const readers *r, const bool *floats
     return sum;
 }
 
-static void report(nori__quantizer *q, const nori__node *n)
+static void report(nori__quantizer *q, const readers *r, const nori__node *n)
 {
-    pair p = cost_of(q, n);
+    pair p = cost_of(q, r, n);
     if (nori__q_role_of(n) != NORI__Q_WEIGHTED) {
         nori__q_report_node(q, n, "its neighbours stay float");
     } else if (p.ints >= p.floats) {
@@ -356,7 +427,7 @@ nori_status nori__q_spare_by_cost(nori__quantizer *q)
     }
     for (const nori__node *n = q->ir->main->first; n; n = n->next) {
         if (floats[n->id]) {
-            report(q, n);
+            report(q, &r, n);
             q->chosen[n->id] = false;
             q->by_cost += nori__q_role_of(n) == NORI__Q_WEIGHTED;
         }
