@@ -195,13 +195,14 @@ static nori_status whole(nori__tune_job *job, const nori_model *model, nori_sess
     nori_session_options plain = *o;
     nori__tuned_whole pair[NORI__TUNE_PAIRS];
     plain.profile = 0;
-    for (int i = 0; i < NORI__TUNE_PAIRS; i++) { /* each is made first in turns */
+    int i = 0;
+    for (; i < NORI__TUNE_PAIRS && (i < NORI__TUNE_LEAST_PAIRS || nori__now_ns() < job->end); i++) {
         NORI__TRY(make_side(job, model, &plain, i % 2));
-        NORI__TRY(make_side(job, model, &plain, 1 - i % 2));
+        NORI__TRY(make_side(job, model, &plain, 1 - i % 2)); /* each is made first in turns */
         uint64_t now = nori__now_ns(), left = job->end > now ? job->end - now : 0;
         NORI__TRY(nori__tune_whole(job, now + left / (uint64_t)(NORI__TUNE_PAIRS - i), &pair[i]));
     }
-    nori__tune_judge(&job->t->report, pair, NORI__TUNE_PAIRS);
+    nori__tune_judge(&job->t->report, pair, (size_t)i);
     return NORI_OK;
 }
 

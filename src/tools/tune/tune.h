@@ -63,5 +63,6 @@ nori_status nori__tune_whole(nori__tune_job *job, uint64_t until, nori__tuned_wh
 /* What several such pairs of sessions say together, into the report. */
 void nori__tune_judge(nori_tune_report *report, const nori__tuned_whole *pairs, size_t count);
 #define NORI__TUNE_PAIRS 5
+#define NORI__TUNE_LEAST_PAIRS 3 /* where time is over */
 
 #endif

@@ -8,9 +8,9 @@
 
 #include "tools/tune/tune.h"
 
-#define WARM 2     /* runs of each side that are not counted */
+#define WARM 1     /* runs of each side that are not counted */
 #define LEAST 4    /* turns, however slow */
-#define LEAST_WHOLE 5
+#define LEAST_WHOLE 3
 #define MOST_WHOLE 41
 #define TURN_NS 1000000.0 /* least of a side's part in a turn of the whole model */
 
@@ -133,7 +133,7 @@ void nori__tune_judge(nori_tune_report *r, const nori__tuned_whole *pairs, size_
     r->usual_ms = median(usual, count);
     r->tuned_ms = median(tuned, count);
     r->gain = median(gain, count);
-    /* Of five draws half their range is about twice the standard error of their median. */
-    r->noise = (gain[count - 1] - gain[0]) / 2;
+    /* Twice the standard error of a median of five draws is about half their range; of three, 0.8 of it. */
+    r->noise = (gain[count - 1] - gain[0]) * (count < NORI__TUNE_PAIRS ? 0.8 : 0.5);
     r->faster = r->gain > 1 + r->noise && r->gain > 1.005;
 }
