@@ -50,6 +50,17 @@ static graphs_value *weights(drawing *d, int rank, const int64_t *dims, int axis
     return draw_try(d);
 }
 
+/* In units of the sums, as exporters have it: others may be off by half of one
+ * (integers_products.c). */
+static const graphs_value *bias(drawing *d, int64_t count, double scale, double own)
+{
+    char inputs[64];
+    snprintf(inputs, sizeof(inputs), "%s %s", draw_constant(d, NORI_INT32, 1, &count, -900, 900),
+             draw_scalar(d, NORI_FLOAT, (double)((float)scale * (float)own)));
+    draw_node(d, "", "DequantizeLinear", inputs, 1);
+    return draw_try(d);
+}
+
 static graphs_value *quantized_conv(drawing *d, const graphs_value *x, double scale)
 {
     static const int64_t channels[] = {1, 3, 4, 8, 16, 16, 24, 32, 17};
@@ -66,16 +77,9 @@ static graphs_value *quantized_conv(drawing *d, const graphs_value *x, double sc
         return NULL;
     }
     size_t n = (size_t)snprintf(inputs, sizeof(inputs), "%s %s", x->name, w->name);
-    if (!each &&
-        graphs_chance(&d->rng, 70)) { /* a bias in units of the sums, as exporters have it */
-        char bias[64];
-        snprintf(bias, sizeof(bias), "%s %s", draw_constant(d, NORI_INT32, 1, &made, -900, 900),
-                 draw_scalar(d, NORI_FLOAT, (double)((float)scale * (float)own)));
-        draw_node(d, "", "DequantizeLinear", bias, 1);
-        graphs_value *b = draw_try(d);
-        if (b) {
-            snprintf(inputs + n, sizeof(inputs) - n, " %s", b->name);
-        }
+    const graphs_value *b = !each && graphs_chance(&d->rng, 70) ? bias(d, made, scale, own) : NULL;
+    if (b) {
+        snprintf(inputs + n, sizeof(inputs) - n, " %s", b->name);
     }
     nori__pb_node *node = draw_node(d, "", "Conv", inputs, 1);
     if (depthwise) {
@@ -90,7 +94,7 @@ static graphs_value *quantized_conv(drawing *d, const graphs_value *x, double sc
     return draw_try(d);
 }
 
-static graphs_value *quantized_product(drawing *d, const graphs_value *x)
+static graphs_value *quantized_product(drawing *d, const graphs_value *x, double scale)
 {
     int rank = nori_tensor_rank(x->v[0]);
     int64_t dims[2] = {nori_tensor_dims(x->v[0])[rank - 1], 1 + graphs_below(&d->rng, 20)};
@@ -104,8 +108,11 @@ static graphs_value *quantized_product(drawing *d, const graphs_value *x)
     }
     if (rank == 2 && (turned || graphs_chance(&d->rng, 30))) {
         char inputs[96];
-        snprintf(inputs, sizeof(inputs), "%s %s %s", x->name, w->name,
-                 draw_constant(d, NORI_FLOAT, 1, &dims[1], -1, 1));
+        const graphs_value *c = each ? NULL : bias(d, dims[1], scale, own);
+        if (!c && d->opset < 11) {
+            return NULL;
+        }
+        snprintf(inputs, sizeof(inputs), "%s %s %s", x->name, w->name, c ? c->name : "");
         nori__pb_node *n = draw_node(d, "", "Gemm", inputs, 1);
         if (turned) {
             make_attr_int(&d->c->m, n, "transB", 1);
@@ -158,7 +165,7 @@ void draw_quantized_chain(drawing *d)
         bool layer = i == 0 || graphs_chance(&d->rng, 45);
         x = !layer                           ? between(d, x, before)
             : nori_tensor_rank(x->v[0]) == 4 ? quantized_conv(d, x, scale)
-            : nori_tensor_rank(x->v[0]) >= 2 ? quantized_product(d, x)
+            : nori_tensor_rank(x->v[0]) >= 2 ? quantized_product(d, x, scale)
                                              : NULL;
         x = x && layer && graphs_chance(&d->rng, 40) ? draw_unary(d, "Relu", x) : x;
         x = x ? around(d, x, t, &scale) : NULL;
