@@ -6,8 +6,9 @@
  *
  * The first fault of each kind is made small and kept in FOLDER/SEED; exit code 1 then. --state
  * continues where the last run with that file ended, and adds up what was run without a fault. */
+#include <errno.h>
 #include <malloc.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "graphs.h"
 
@@ -53,14 +54,18 @@ static void save_state(void)
     }
     snprintf(path, sizeof(path), "%s.new", o.state);
     FILE *f = fopen(path, "w");
+    bool fine = f != NULL;
     if (f) {
         fprintf(f,
                 "next %llu graphs %llu nodes %llu clean %llu faults %llu runs %llu unsteady %llu "
                 "ort %llu\n",
                 total.next, total.graphs, total.nodes, total.clean, total.faults, total.runs,
                 total.unsteady, total.ort_ran);
-        fclose(f);
-        rename(path, o.state);
+        fine = fclose(f) == 0 && rename(path, o.state) == 0;
+    }
+    if (!fine) { /* a count that is lost is worth nothing */
+        fprintf(stderr, "nori-graphs: %s cannot be written: %s\n", o.state, strerror(errno));
+        exit(2);
     }
 }
 
@@ -199,7 +204,6 @@ static int replay(graphs_workers *w, int count, char **folders)
 static int random_graphs(graphs_workers *w)
 {
     int faults = 0;
-    load_state();
     for (long k = 0; k < o.count && faults < o.most_faults; k++) {
         graph_case c;
         graphs_sets sets;
@@ -237,6 +241,18 @@ static int random_graphs(graphs_workers *w)
     return faults ? 1 : 0;
 }
 
+static unsigned long long number(const char *name, const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long n = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno) {
+        fprintf(stderr, "nori-graphs: %s takes a number, not %s\n", name, text);
+        exit(2);
+    }
+    return n;
+}
+
 int main(int argc, char **argv)
 {
     int first = 1, code;
@@ -251,13 +267,13 @@ int main(int argc, char **argv)
     for (first = cases ? argc : 1; first < argc; first += 2) {
         const char *name = argv[first], *value = first + 1 < argc ? argv[first + 1] : NULL;
         if (value && strcmp(name, "--count") == 0) {
-            o.count = strtol(value, NULL, 10);
+            o.count = (long)number(name, value);
         } else if (value && strcmp(name, "--seed") == 0) {
-            o.seed = strtoull(value, NULL, 10);
+            o.seed = number(name, value);
         } else if (value && strcmp(name, "--nodes") == 0) {
-            o.nodes = (int)strtol(value, NULL, 10);
+            o.nodes = (int)number(name, value);
         } else if (value && strcmp(name, "--faults") == 0) {
-            o.most_faults = (int)strtol(value, NULL, 10);
+            o.most_faults = (int)number(name, value);
         } else if (value && strcmp(name, "--ort") == 0) {
             o.ort = value;
         } else if (value && strcmp(name, "--keep") == 0) {
@@ -271,6 +287,14 @@ int main(int argc, char **argv)
                     "                   [--keep FOLDER] [--state FILE] | --replay FOLDER ...\n");
             return 2;
         }
+    }
+    if (o.ort && access(o.ort, R_OK) != 0) {
+        fprintf(stderr, "nori-graphs: %s: %s\n", o.ort, strerror(errno));
+        return 2;
+    }
+    if (!cases) {
+        load_state();
+        save_state();
     }
     graphs_workers *w = graphs_workers_open(argv[0], o.ort);
     code = cases ? replay(w, argc - 2, argv + 2) : random_graphs(w);
