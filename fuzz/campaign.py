@@ -232,7 +232,7 @@ def main():
         targets = args.targets or [line.split("\t")[0] for line in listed.stdout.decode().splitlines()]
     else:
         targets = build(args.engine, args.targets, True)
-    if not args.no_build or not os.path.isdir(seeds):
+    if not args.no_build or not os.path.exists(os.path.join(seeds, "fuzz.dict")):  # what is made last
         subprocess.run([sys.executable, os.path.join(ROOT, "fuzz/make_seeds.py"), "--nori", where + "/nori",
                         "--shared", os.path.join(ROOT, "..", "shared"), seeds], check=True,
                        stdout=subprocess.DEVNULL, env=dict(environment(), ASAN_OPTIONS="detect_leaks=0"))

@@ -162,6 +162,11 @@ static void mutate(fuzz_target run, const inputs *all, long count)
     }
 }
 
+#ifdef __AFL_LOOP
+/* AFL++'s macro is one of the compiler's extensions, which -Wpedantic is told here. */
+#define NEXT_INPUT() (__extension__ __AFL_LOOP(1000))
+#endif
+
 int main(int argc, char **argv)
 {
     inputs all = {0};
@@ -187,7 +192,7 @@ int main(int argc, char **argv)
         return 2;
     }
 #ifdef __AFL_LOOP
-    while (__AFL_LOOP(1000)) {
+    while (NEXT_INPUT()) {
         all.count = 0;
 #endif
         for (int i = at + 1; i < argc; i++) {

@@ -6,10 +6,13 @@
  *
  * Whatever is not legal must be refused by an error, and not by one of a fault in nori. Where the
  * reference provider runs, every output has the shape inference told, and the cpu provider gives the
- * same. Where NORI_ORT_LIBRARY names one, ONNX Runtime is another judge of which are legal and of the
- * shapes. TEXT says how many of the variants ran. */
+ * same. NORI_EMPTY_JUDGE=ort:cpu asks another provider which are legal and what the shapes are; whose
+ * fault a difference is, people decide. TEXT says how many of the variants ran. */
 #include <stdio.h>
 #include <stdlib.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "case_data.h"
 #include "platform/platform.h"
@@ -162,23 +165,39 @@ static void check_outputs(tally *t, const variant *v, const char *name, const no
     }
 }
 
+static void shape_text(const nori_tensor *t, char *out, size_t size)
+{
+    int n = snprintf(out, size, "[");
+    for (int d = 0; d < t->rank && n > 0 && (size_t)n < size; d++) {
+        n += snprintf(out + n, size - (size_t)n, "%s%lld", d ? "," : "", (long long)t->dims[d]);
+    }
+    if (n > 0 && (size_t)n < size) {
+        snprintf(out + n, size - (size_t)n, "]");
+    }
+}
+
+static const char *judge; /* or NULL */
+
 /* What another implementation makes of it: the shapes must be the same. What it refuses says nothing; what
  * only it takes is told, since a size of 0 is legal wherever nothing speaks against it. */
-static void ask_ort(tally *t, const variant *v, const nori_model *model, nori_tensor *const *in, size_t n,
+static void ask_judge(tally *t, const variant *v, const nori_model *model, nori_tensor *const *in, size_t n,
                     nori_tensor *const *reference, const nori_error *refused)
 {
     nori_tensor *out[CASE_VALUES] = {NULL};
     nori_session *session = NULL;
     nori_error err = {0};
-    if (run_on(model, "ort:cpu", in, n, &session, out, &err) == NORI_OK) {
+    if (run_on(model, judge, in, n, &session, out, &err) == NORI_OK) {
         t->judged++;
         if (refused) {
-            complain(t, "differs", v, "only ort:cpu takes it: %s", refused->message);
+            complain(t, "differs", v, "only %s takes it: %s", judge, refused->message);
         }
         for (size_t i = 0; !refused && i < nori_session_output_count(session); i++) {
             bool tensors = reference[i]->kind == NORI_KIND_TENSOR && out[i]->kind == NORI_KIND_TENSOR;
             if (tensors && !same_dims(reference[i], out[i])) {
-                complain(t, "differs", v, "output %zu has another shape by ort:cpu", i);
+                char ours[200], theirs[200];
+                shape_text(reference[i], ours, sizeof(ours));
+                shape_text(out[i], theirs, sizeof(theirs));
+                complain(t, "differs", v, "output %zu is %s, by %s %s", i, ours, judge, theirs);
             }
         }
     }
@@ -219,8 +238,8 @@ static void run_variant(tally *t, const nori__map_file *file, const char *name,
         t->ran++;
         check_outputs(t, v, name, sessions[0], out[0], out[1]);
     }
-    if (model && getenv("NORI_ORT_LIBRARY")) {
-        ask_ort(t, v, model, in, n, out[0], status[0] == NORI_OK ? NULL : &err[0]);
+    if (model && judge) {
+        ask_judge(t, v, model, in, n, out[0], status[0] == NORI_OK ? NULL : &err[0]);
     }
     for (size_t i = 0; i < CASE_VALUES; i++) {
         nori_tensor_free(in[i]);
@@ -267,7 +286,7 @@ static void run_case(const char *folder)
         }
     }
     if (nori__same(t.word, "ok")) {
-        snprintf(t.text, sizeof(t.text), "%s%u of %u ran", t.judged ? "ort:cpu too; " : "", t.ran, t.tried);
+        snprintf(t.text, sizeof(t.text), "%s%u of %u ran", t.judged ? "judged too; " : "", t.ran, t.tried);
     }
     for (size_t i = 0; i < n; i++) {
         nori_tensor_free(in[i]);
@@ -287,7 +306,16 @@ int main(void)
     char line[4096];
     while (fgets(line, sizeof(line), stdin)) {
         line[strcspn(line, "\n")] = 0;
-        if (line[0]) {
+        /* In a process of its own where the judge is one that may crash: then without it. */
+        judge = getenv("NORI_EMPTY_JUDGE");
+        pid_t child = line[0] && judge ? fork() : -1;
+        int status = 1;
+        if (child == 0) {
+            run_case(line);
+            _exit(0);
+        }
+        if (line[0] && (child < 0 || waitpid(child, &status, 0) != child || status != 0)) {
+            judge = NULL;
             run_case(line);
         }
     }

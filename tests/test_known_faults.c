@@ -335,8 +335,8 @@ static const char *const forms[] = {
     "y = %s (x)",
     "y = %s (x, , x)",
     "a, y, b = %s (x, x, x, x, x, x, x, x)",
-    "y = %s <axis = 9223372036854775807, perm = [5,-9223372036854775808], to = 99, "
-    "equation = \"ij,jk,%%->z\"> (x, x)",
+    "y = %s <axis = 9223372036854775807, perm = [5,-9223372036854775808]> (x, x)",
+    "y = %s <to = 99, equation = \"ij,jk,%%->z\"> (x, x)",
     "y = %s <axis = 1.5, axes = \"x\", perm = 3, kernel_shape = [0,-1], strides = [0], group = 0> (x, x)",
     "y = %s <value = 1, values = 2, body = 3, equation = \"\", mode = \"\", direction = \"\"> (x, s)",
     "y = %s <hidden_size = -1, blocksize = 0, size = 0, num_outputs = -1, k = -1, to = 0> (s, x, x)",
