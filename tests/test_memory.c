@@ -86,9 +86,20 @@ static void pad(nori__text *model, size_t follows, size_t rest)
     wire_str(model, 2, name);
 }
 
+/* What is so far becomes the payload of a field that ends in a hole of size bytes. */
+static void wrap(nori__text *t, uint32_t number, size_t size, nori__text *before)
+{
+    wire_tag(before, number, 2);
+    wire_varint(before, t->size + size);
+    nori__text_add(before, t->data, t->size);
+    nori__text_free(t);
+    *t = *before;
+    *before = wire_new();
+}
+
 /* One file whose one weight, w, is a hole of so many bytes that stands at rest modulo 4: the graph's
- * last field. b holds the nodes, inputs and outputs. */
-static void one_file(const char *path, big *b, const int64_t dims[2], size_t rest)
+ * last field, an initializer or a Constant. b holds the nodes, inputs and outputs. */
+static void one_file(const char *path, big *b, const int64_t dims[2], size_t rest, bool node)
 {
     nori__text t = wire_new(), set = wire_new();
     size_t size = (size_t)dims[0] * (size_t)dims[1] * sizeof(float);
@@ -98,7 +109,17 @@ static void one_file(const char *path, big *b, const int64_t dims[2], size_t res
     wire_str(&t, 8, "w");
     wire_tag(&t, 9, 2);
     wire_varint(&t, size);
-    wire_tag(&b->graph, 5, 2);
+    nori__text outer = wire_new();
+    if (node) { /* the tensor in its attribute, that in its node */
+        wire_str(&outer, 1, "value");
+        wire_int(&outer, 20, 4);
+        wrap(&t, 5, size, &outer);
+        wire_str(&outer, 2, "w");
+        wire_str(&outer, 4, "Constant");
+        wrap(&t, 5, size, &outer);
+    }
+    nori__text_free(&outer);
+    wire_tag(&b->graph, node ? 1 : 5, 2);
     wire_varint(&b->graph, t.size + size);
     nori__text_add(&b->graph, t.data, t.size);
     wire_int(&b->model, 1, 8);
@@ -149,11 +170,12 @@ static void mapped_weights(void **state)
     write_file(data, NULL, BIG);
     big_end(&b);
     load_and_look(model, "external data of 200 MB");
-    for (size_t rest = 0; rest < 4; rest++) { /* wherever it stands in one file */
-        char what[64];
-        snprintf(what, sizeof(what), "one file of 200 MB, floats at %zu modulo 4", rest);
+    for (size_t rest = 0; rest < 8; rest++) { /* wherever it stands in one file */
+        char what[80];
+        snprintf(what, sizeof(what), "one file of 200 MB, floats at %zu modulo 4%s", rest % 4,
+                 rest < 4 ? "" : ", in a Constant");
         lookup(&b);
-        one_file(model, &b, table, rest);
+        one_file(model, &b, table, rest % 4, rest >= 4);
         big_end(&b);
         load_and_look(model, what);
     }
@@ -172,8 +194,8 @@ static void packed_weights(void **state)
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
-    for (size_t rest = 0; rest < 4; rest++) {
-        char what[64];
+    for (size_t rest = 0; rest < 6; rest++) { /* the last two in a Constant */
+        char what[80];
         nori_error err = {0};
         nori_model *m = NULL;
         nori_session *s = NULL;
@@ -183,12 +205,16 @@ static void packed_weights(void **state)
         big_node(&b, "MatMul", "x w", "y");
         big_input(&b, "x", NORI_FLOAT, 2, (int64_t[]){1, 4096});
         big_output(&b, "y", NORI_FLOAT, 2, (int64_t[]){1, 4096});
-        one_file(path, &b, dims, rest);
+        one_file(path, &b, dims, rest % 4, rest >= 4);
         int64_t before = resident();
         ok(nori_model_load(NULL, path, NULL, &m, &err), &err);
         ok(nori_session_create(m, NULL, &s, &err), &err);
-        snprintf(what, sizeof(what), "64 MB packed, floats at %zu modulo 4", rest);
+        snprintf(what, sizeof(what), "64 MB packed, floats at %zu modulo 4%s", rest % 4,
+                 rest < 4 ? "" : ", in a Constant");
         small_growth(what, before, 72 * MB);
+        nori_memory_stats stats = {.size = sizeof(stats)};
+        nori_session_memory(s, &stats);
+        assert_true(stats.packed_bytes >= 64 * (uint64_t)MB);
         ok(nori_tensor_create(NULL, NORI_FLOAT, 2, (int64_t[]){1, 4096}, &in, &err), &err);
         ok(nori_session_run(s, (const nori_tensor *const[]){in}, 1, out, 1, &err), &err);
         small_growth("after a run", before, 74 * MB);

@@ -54,7 +54,7 @@ const nori_tensor *nori__attr_tensor(const nori__node *node, const char *name)
 {
     const nori__attr *a = of_kind(node, name, NORI__ATTR_TENSOR);
     a = a ? a : of_kind(node, name, NORI__ATTR_SPARSE);
-    return a ? a->v.tensor : NULL;
+    return a && nori__tensor_settle(a->v.tensor) ? a->v.tensor : NULL;
 }
 
 nori__graph *nori__attr_graph(const nori__node *node, const char *name)

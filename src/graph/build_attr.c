@@ -245,8 +245,11 @@ static nori_status single_attr(nori__builder *b, nori__node *node, const nori__p
         if (!pb->t) {
             return nori__fail(b->err, NORI_ERROR_MODEL, "there is no tensor in it");
         }
-        status = nori__tensor_from_pb(b->ir->allocator, pb->t, b->ir->external, &attr->v.tensor,
-                                      b->err);
+        /* Weights, too, are kept in Constants: those may wait as initializers do. */
+        status = (node && nori__same(node->op_type, "Constant") ? nori__initializer_from_pb
+                                                                : nori__tensor_from_pb)(
+            b->ir->allocator, pb->t, b->ir->external, &attr->v.tensor, b->err);
+        b->ir->loose = b->ir->loose || (status == NORI_OK && attr->v.tensor->loose);
         return status == NORI_OK ? own(b, attr->v.tensor) : status;
     case NORI__ATTR_SPARSE:
         if (!pb->sparse) {

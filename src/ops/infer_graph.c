@@ -52,7 +52,8 @@ static void shape_of_value(nori__shape *s, const nori__value *v)
     }
     const nori_tensor *t = nori__value_as_is(v);
     if (!t && v->producer && nori__node_is(v->producer, NORI__OP_ONNX_Constant)) {
-        t = nori__attr_tensor(v->producer, "value"); /* not folded yet */
+        const nori__attr *a = nori__attr_find(v->producer, "value"); /* not folded yet */
+        t = a && a->kind == NORI__ATTR_TENSOR ? a->v.tensor : NULL;
     }
     if (t && t->kind == NORI_KIND_TENSOR) {
         s->tensor = t;

@@ -212,6 +212,28 @@ static nori_status fold_from_shapes(nori__node *n, bool *changed, nori_error *er
     return become(v, t, err);
 }
 
+/* The tensor of a Constant: it becomes its output's as it is, of whatever size, and nothing is made. */
+static nori_tensor *tensor_of_constant(const nori__node *n)
+{
+    if (!nori__node_is(n, NORI__OP_ONNX_Constant) || n->output_count != 1 || !n->outputs[0]) {
+        return NULL;
+    }
+    const nori__attr *a = nori__attr_find(n, "value");
+    return a && a->kind == NORI__ATTR_TENSOR && a->v.tensor->kind == NORI_KIND_TENSOR ? a->v.tensor : NULL;
+}
+
+static nori_status fold_constant(nori__node *n, nori_tensor *t, bool *changed, nori_error *err)
+{
+    nori__value *v = n->outputs[0];
+    uint64_t made = n->graph->ir->fold_bytes;
+    v->producer = NULL;
+    nori__node_remove(n);
+    *changed = true;
+    NORI__TRY(become(v, nori_tensor_retain(t), err));
+    v->graph->ir->fold_bytes = made;
+    return NORI_OK;
+}
+
 /* kept: by id of a node that is there now; NULL: none stays. */
 static nori_status fold(nori__ir *ir, const uint8_t *kept, bool *changed, nori_error *err)
 {
@@ -220,7 +242,10 @@ static nori_status fold(nori__ir *ir, const uint8_t *kept, bool *changed, nori_e
     for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
         for (nori__node *n = g->first, *next; n; n = next) {
             next = n->next;
-            if (foldable_from_shapes(n)) {
+            nori_tensor *t = tensor_of_constant(n);
+            if (t) {
+                NORI__TRY(fold_constant(n, t, changed, err));
+            } else if (foldable_from_shapes(n)) {
                 NORI__TRY(fold_from_shapes(n, changed, err));
             } else if (foldable(n)) {
                 if (kept && kept[n->id]) {

@@ -292,7 +292,7 @@ nori_status nori__move_whole(const nori_tensor *from, nori_tensor *to, nori_erro
     if (to->type == NORI_STRING) {
         return line_text(from, 0, 1, to, 0, 1, to->count, err);
     }
-    memcpy(to->data, from->data, to->bytes);
+    memcpy(to->data, nori__tensor_at(from), to->bytes);
     return NORI_OK;
 }
 
