@@ -81,7 +81,7 @@ static bool ort_sees_one_otherwise(graphs_workers *w, size_t i, const graph_case
         graph_case one;
         graphs_fault fault;
         const nori__pb_node *n = &c->m.graph.nodes.items[k];
-        if (!graph_case_one(c, sets.of[0], k, &one)) {
+        if (graphs_has_bodies(n) || !graph_case_one(c, sets.of[0], k, &one)) {
             continue;
         }
         found = graphs_faulty(w, i, &one, &fault);
@@ -99,6 +99,21 @@ static bool ort_sees_one_otherwise(graphs_workers *w, size_t i, const graph_case
         graph_case_free(&one);
     }
     graphs_sets_free(&sets);
+    return found;
+}
+
+/* The same for what a node in a body may be: made small, it is a node alone. */
+static bool put_down_to_ort(graphs_workers *w, size_t i, const graph_case *c,
+                            const graphs_fault *fault)
+{
+    graph_case small;
+    graphs_fault left = *fault;
+    bool found = ort_sees_one_otherwise(w, i, c);
+    if (!found && graph_case_copy(c, &small)) {
+        graphs_shrink(w, &small, &left);
+        found = ort_sees_one_otherwise(w, i, &small);
+        graph_case_free(&small);
+    }
     return found;
 }
 
@@ -167,7 +182,7 @@ static bool try_case(graphs_workers *w, graph_case *c, graphs_sets *sets, const 
         graphs_fault fault;
         if (!graphs_faulty(w, suspect, c, &fault)) {
             total.unsteady++;
-        } else if (!graphs_worker_is_ort(w, suspect) || !ort_sees_one_otherwise(w, suspect, c)) {
+        } else if (!graphs_worker_is_ort(w, suspect) || !put_down_to_ort(w, suspect, c, &fault)) {
             keep(name, w, c, &fault);
             clean = false;
         }
