@@ -118,8 +118,8 @@ def times(one, two, files):
     best = [float("inf"), float("inf")]
     for turn in range(TURNS):
         for i in (0, 1) if turn % 2 == 0 else (1, 0):
-            _, r, _, _ = nori("bench", (one, two)[i], *files, "--json", "--threads", "1", "--runs",
-                              "3" if min(best) > 100 and turn > 0 else "10",
+            runs = 20 if turn == 0 else 3 if min(best) > 100 else 10 if min(best) > 1 else 300
+            _, r, _, _ = nori("bench", (one, two)[i], *files, "--json", "--threads", "1", "--runs", str(runs),
                               before=shlex.split(args.timer))
             best[i] = min(best[i], r.get("min_ms", float("inf")))
     return best
@@ -211,16 +211,18 @@ def kept():
 
 def print_row(r):
     ratio = r["int8_ms"] / r["float_ms"] if r.get("float_ms") else None
-    cells = (r["name"], "%d/%d" % (r.get("nodes", 0), r.get("all", 0)), number(r.get("sqnr")),
-             number(r.get("ort")), number(r.get("bytes"), "%.2f"), number(r.get("float_ms"), "%.3f"),
-             number(r.get("int8_ms"), "%.3f"), number(ratio, "%.2f"), "%.0f s" % r["seconds"])
+    form = "%.4g" if args.markdown else "%.3f"
+    cells = (r["name"], ("%d of %d" if args.markdown else "%d/%d") % (r.get("nodes", 0), r.get("all", 0)),
+             number(r.get("sqnr")), number(r.get("ort")), number(r.get("bytes"), "%.2f"),
+             number(r.get("float_ms"), form), number(r.get("int8_ms"), form), number(ratio, "%.2f"))
     words = r["bad"]
     if r.get("remedy"):
         words = "%s: %s dB" % (r["remedy"], number(r["reached"]))
     if args.markdown:
-        print("| " + " | ".join(cells + (words,)) + " |", flush=True)
+        print("| " + " | ".join(cells) + " |" + (" " + words if words else ""), flush=True)
     else:
-        print("%-26s %9s %7s %7s %6s %9s %9s %6s %6s  %s" % (cells + (words,)), flush=True)
+        print("%-26s %9s %7s %7s %6s %9s %9s %6s %6s  %s" % (cells + ("%.0f s" % r["seconds"], words)),
+              flush=True)
     return ratio
 
 
@@ -229,11 +231,11 @@ wanted = sorted((m for m in models() if args.filter in m[0]), key=lambda m: os.p
 if not wanted:
     print("skipped: no models in", args.models or "--models", args.torch)
     sys.exit(77)
-names = ("model", "integers", "sqnr", "ort", "size", "float ms", "int8 ms", "ratio", "took")
+names = ("model", "integers", "sqnr", "ort", "size", "float ms", "int8 ms", "ratio")
 if args.markdown:
-    print("| " + " | ".join(names) + " | |\n|" + "---|" * (len(names) + 1))
+    print("| " + " | ".join(names) + " |\n|" + "---|" * len(names))
 else:
-    print("%-26s %9s %7s %7s %6s %9s %9s %6s %6s" % names)
+    print("%-26s %9s %7s %7s %6s %9s %9s %6s %6s" % (names + ("took",)))
 failed = slow = 0
 if args.retime is not None:
     for m in wanted:

@@ -282,11 +282,10 @@ static bool would_join(const nori__value *v, const readers *r)
     return false;
 }
 
-/* Types need not be known: what a convolution makes or reads is one, too. */
+/* What a convolution makes or reads. */
 static bool is_picture(const nori__value *v, const readers *r)
 {
-    bool picture = (v->type.kind == NORI_KIND_TENSOR && v->type.rank == 4) ||
-                   (v->producer && nori__node_is(v->producer, NORI__OP_ONNX_Conv));
+    bool picture = v->producer && nori__node_is(v->producer, NORI__OP_ONNX_Conv);
     for (uint32_t i = r->first[v->id]; !picture && i < r->first[v->id + 1]; i++) {
         const nori__node *n = r->nodes[i];
         picture = nori__node_is(n, NORI__OP_ONNX_Conv) && n->inputs[0] == v;
