@@ -10,17 +10,22 @@
 
 #define ALIGN 64u
 #define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_FROM ((size_t)5 << 18) /* as many bytes in small pages cost more than a large one */
 
 /* Weights are streamed once a run: with pages of 4 KB each page costs a walk of the tables, and
  * prefetching stops at its end. Where the system grants large pages on request, ask. */
 static void *large_alloc(size_t size)
 {
     void *memory = NULL;
+    size_t rest = size % HUGE_PAGE;
+    if (rest >= HUGE_FROM && size <= PTRDIFF_MAX - HUGE_PAGE) {
+        size += HUGE_PAGE - rest;
+    }
     if (posix_memalign(&memory, HUGE_PAGE, size) != 0) {
         return NULL;
     }
 #ifdef MADV_HUGEPAGE
-    /* Only whole pages, so that no more memory is used; a refusal changes nothing. */
+    /* Only whole pages: a short end stays in small ones. A refusal changes nothing. */
     (void)madvise(memory, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 #endif
     return memory;
@@ -35,7 +40,7 @@ static void *malloc_alloc(void *user, size_t size, size_t align)
     if (align <= _Alignof(max_align_t)) {
         return malloc(size);
     }
-    if (size >= HUGE_PAGE && align <= HUGE_PAGE) {
+    if (size >= HUGE_FROM && align <= HUGE_PAGE) {
         return large_alloc(size);
     }
     return aligned_alloc(align, (size + align - 1) & ~(align - 1));
