@@ -2,8 +2,8 @@
  * and which ways kernels are told to go, by step as the blocks are. */
 #include "plan/chosen.h"
 
-/* What is asked for in pieces: large enough that pages of 2 MB hold many blocks, small enough that a C
- * library keeps what was given back for who asks next. */
+/* What is asked for in pieces: large enough that pages of 2 MB hold many blocks and few ends are left;
+ * what nobody takes is only addresses. */
 #define PIECE_LEAST ((uint64_t)256 << 10)
 #define PIECE_MOST ((uint64_t)30 << 20)
 #define PIECE_LARGE ((uint64_t)1 << 20) /* less than that goes into small pages */
