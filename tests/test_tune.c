@@ -284,6 +284,33 @@ static void the_way_is_gone(void **state)
     end(&of);
 }
 
+/* What the rules take without being told: Winograd's form where it can be gone and its products are worth its
+ * weights, on every level. */
+static void rules(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t channels, made, size, kernel, stride, group, joined;
+        bool winograd;
+    } rows[] = {
+        {64, 64, 56, 3, 1, 1, 0, true},   {64, 64, -1, 3, 1, 1, 0, true},  {256, 256, 14, 3, 1, 1, 0, true},
+        {128, 128, 11, 3, 1, 1, 0, true}, {8, 8, 4, 3, 1, 1, 0, false},    {512, 512, 4, 3, 1, 1, 0, false},
+        {64, 64, 56, 3, 2, 1, 0, false},  {64, 64, 56, 5, 1, 1, 0, false}, {32, 64, 56, 3, 1, 2, 0, false},
+        {3, 64, 56, 3, 1, 1, 1, false},   {64, 64, 0, 3, 1, 1, 0, false},
+        {INT32_MAX, INT32_MAX, INT32_MAX, 3, 1, 1, 0, true},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        nori__layer l = {.batch = 1, .channels = rows[i].channels, .made = rows[i].made,
+                         .group = rows[i].group, .kernel = {rows[i].kernel, rows[i].kernel},
+                         .stride = {rows[i].stride, rows[i].stride}, .dilation = {1, 1},
+                         .in = {rows[i].size, rows[i].size}, .out = {rows[i].size, rows[i].size},
+                         .joined = rows[i].joined};
+        const nori__way *way = nori__way_usual(NORI__WAYS_CONV, &l);
+        assert_int_equal(way->form == NORI__WAY_WINOGRAD, rows[i].winograd);
+        assert_string_equal(way->name, rows[i].winograd ? "winograd" : "direct");
+    }
+}
+
 /* ---- files of enemies, and of other models ---- */
 
 static uint8_t *read_plan(size_t *size)
@@ -454,7 +481,7 @@ static void tuning(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_way),      cmocka_unit_test(the_way_is_gone),
+        cmocka_unit_test(each_way),      cmocka_unit_test(the_way_is_gone), cmocka_unit_test(rules),
         cmocka_unit_test(hostile_lists), cmocka_unit_test(ways_that_do_not_fit),
         cmocka_unit_test(tuning),
     };
