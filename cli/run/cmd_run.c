@@ -4,6 +4,7 @@
 
 #include "phases.h"
 #include "run_job.h"
+#include "run_values.h"
 
 static const cli_option options[] = {
     CLI_INPUT_OPTIONS,
@@ -14,6 +15,7 @@ static const cli_option options[] = {
     {"--atol", "X[,Y..]", "absolute tolerance, one or one per output (default 1e-5)"},
     {"--rtol", "X[,Y..]", "relative tolerance, one or one per output (default 1e-3)"},
     {"--rms", "X[,Y..]", "also: limit for the relative RMS difference ('-': none)"},
+    {"--values", "FILE.npz", "write every value in between as well, by name (the run is at level 0)"},
     {"--timing", NULL, "how long loading, creating and the run took, by phase, on standard error"},
     CLI_SESSION_OPTIONS,
     CLI_LOAD_OPTIONS,
@@ -63,7 +65,7 @@ static int read_labels(run_job *j, const char *path)
 static bool options_fit(const cli_args *args)
 {
     static const char *const random[] = {"--input", "--shape", "--seed", "--labels", "--top", "--mean",
-                                         "--std", "--range", "--bgr", "--timing"};
+                                         "--std", "--range", "--bgr", "--timing", "--values"};
     static const char *const compared[] = {"--atol", "--rtol", "--rms"};
     bool stored = cli_has(args, "--test-data");
     for (size_t i = 0; stored && i < sizeof(random) / sizeof(random[0]); i++) {
@@ -79,6 +81,10 @@ static bool options_fit(const cli_args *args)
             cli_usage(args, "%s means something with --test-data only", compared[i]);
             return false;
         }
+    }
+    if (cli_has(args, "--values") && cli_has(args, "--level")) {
+        cli_usage(args, "--values is at level 0: higher ones do without some of the model's values");
+        return false;
     }
     if (stored && args->count > 1) {
         cli_usage(args, "--test-data brings its own inputs: none other can be given");
@@ -130,6 +136,38 @@ static int with_session(run_job *j, cli_phases *phases)
     return code == EXIT_YES ? run_show_outputs(j) : code;
 }
 
+/* The session; values are kept where that is asked. */
+static int open_session(run_job *j, const nori_model *model, run_values *values)
+{
+    nori_session_options o;
+    nori_error err = {0};
+    if (!cli_has(j->args, "--values")) {
+        return cli_session(j->args, model, 0, &j->session);
+    }
+    if (!cli_session_options(j->args, &o)) {
+        return EXIT_USAGE;
+    }
+    o.level = 0;
+    o.watch = run_values_keep;
+    o.watch_user = values;
+    if (nori_session_create(model, &o, &j->session, &err) != NORI_OK) {
+        return cli_fail(j->args, &err);
+    }
+    cli_session_notes(j->args, j->session);
+    return EXIT_YES;
+}
+
+/* What was fed is among the values, too: the other side needs it. */
+static int write_values(const run_job *j, run_values *values)
+{
+    for (size_t i = 0; i < j->n_in; i++) {
+        if (j->inputs[i]) {
+            run_values_keep(values, nori_session_input(j->session, i)->name, j->inputs[i]);
+        }
+    }
+    return run_values_write(j->args, values, cli_value(j->args, "--values"));
+}
+
 static void free_tensors(nori_tensor **list, size_t count)
 {
     for (size_t i = 0; list && i < count; i++) {
@@ -141,6 +179,7 @@ static void free_tensors(nori_tensor **list, size_t count)
 static int run(cli_args *args)
 {
     run_job j = {.args = args};
+    run_values values = {0};
     cli_phases phases = {0};
     nori_model *model = NULL;
     if (!cli_number(args, "--top", 1, TOP_MOST, 5, &j.top) || !options_fit(args)) {
@@ -154,11 +193,14 @@ static int run(cli_args *args)
     }
     if (code == EXIT_YES) {
         start = nori_clock_ns();
-        code = cli_session(args, model, 0, &j.session);
+        code = open_session(&j, model, &values);
         phases.create_ns = nori_clock_ns() - start;
     }
     if (code == EXIT_YES) {
         code = with_session(&j, &phases);
+    }
+    if (code == EXIT_YES && cli_has(args, "--values")) {
+        code = write_values(&j, &values);
     }
     if (code == EXIT_YES && cli_has(args, "--timing")) {
         cli_phases_print(stderr, &phases, j.session);
@@ -171,6 +213,7 @@ static int run(cli_args *args)
     }
     free(j.labels);
     nori_session_free(j.session);
+    run_values_free(&values);
     nori_model_free(model);
     return code;
 }

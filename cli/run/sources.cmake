@@ -6,4 +6,5 @@ nori_cli_sources(
     cmd_run.c
     compile_tune.c
     phases.c
+    run_values.c
 )

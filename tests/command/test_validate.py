@@ -99,6 +99,14 @@ class Validate(case.Case):
             j = self.nori("validate", bad, "--against", side, "--json", code=1).json()
             self.assertEqual((j["first"], j["worst_own"]), ("y", "y"))
             self.assertEqual([r["value"] for r in j["layers"]], ["h", "r", "y"])
+        # What `nori run` wrote of a run is such a side: at once the same, and another model is found out.
+        dump = self.path("dump.npz")
+        self.nori("run", good, os.path.join(folder, "x.npy"), "--values", dump)
+        self.nori("validate", good, "--against", dump)
+        j = self.nori("validate", bad, "--against", dump, "--json", code=1).json()
+        self.assertEqual((j["first"], [r["value"] for r in j["layers"]]), ("y", ["h", "r", "y"]))
+        self.nori("run", good, "--values", dump, "--level", "2", code=2)
+        self.nori("run", good, "--values", self.path("no/folder/x.npz"), code=3)
         # A value that went wrong elsewhere is named, and those behind it are right by themselves.
         arrays["h"] = n.npy("<f4", [2, 4], [v * 1.01 for v in h])
         wrong = self.file("wrong.npz", n.npz(arrays))
