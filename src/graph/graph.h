@@ -88,12 +88,8 @@ static inline const nori_tensor *nori__value_as_is(const nori__value *v)
 {
     return v && !(v->flags & NORI__VALUE_INPUT) ? v->constant : NULL;
 }
-/* The same with data to be read; also NULL when there is no memory for them. */
-static inline const nori_tensor *nori__value_const(const nori__value *v)
-{
-    const nori_tensor *t = nori__value_as_is(v);
-    return t && nori__tensor_settle(t) ? t : NULL;
-}
+/* The same with data to be read; also NULL when there is no memory for them (loose.c). */
+const nori_tensor *nori__value_const(const nori__value *v);
 
 /* ---- attributes ---- */
 

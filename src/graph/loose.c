@@ -33,6 +33,12 @@ bool nori__tensor_settle_now(const nori_tensor *shared)
     }
 }
 
+const nori_tensor *nori__value_const(const nori__value *v)
+{
+    const nori_tensor *t = nori__value_as_is(v);
+    return t && nori__tensor_settle(t) ? t : NULL;
+}
+
 nori_status nori__ir_settle(const nori__ir *ir, nori_error *err)
 {
     for (size_t i = 0; ir->loose && i < ir->shared->tensors.count; i++) {
