@@ -191,7 +191,7 @@ int cli_source_array(source_reader *r, source *s, bool *bytes)
     nori_error err = {0};
     nori_type type;
     int rank;
-    int64_t dims[NORI_MAX_RANK];
+    int64_t dims[NORI_MAX_RANK] = {0};
     if (!describe(r, s->path, &type, &rank, dims, &err)) {
         return cli_fail(r->args, &err);
     }
@@ -353,7 +353,7 @@ static int read_array(source_reader *r, const source *s, size_t sample, nori_ten
     nori_tensor *some = NULL;
     nori_type type;
     int rank;
-    int64_t total, dims[NORI_MAX_RANK];
+    int64_t total, dims[NORI_MAX_RANK] = {0};
     if (!describe(r, s->path, &type, &rank, dims, err)) {
         return -1;
     }
