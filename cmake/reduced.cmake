@@ -3,6 +3,7 @@ set(NORI_OPERATORS "" CACHE FILEPATH "hold the operators this file lists (`nori 
 set(NORI_LEVELS "avx2;avx512;amx" CACHE STRING "CPU levels to hold kernels of, besides base")
 set(NORI_PROVIDERS "" CACHE STRING "providers to hold; empty: cpu and reference where NORI_OPERATORS is given, else all")
 option(NORI_TOOLS "build the command and all that is not for running models" ON)
+option(NORI_MAP "write what the linker put where beside libnori.so, for tools/size_report.py" OFF)
 
 set(NORI_REDUCED OFF)
 if(NORI_OPERATORS OR NORI_PROVIDERS OR NOT NORI_LEVELS STREQUAL "avx2;avx512;amx")
