@@ -34,16 +34,22 @@ if(NORI_PROVIDERS)
 endif()
 
 # nori_runtime_symbols(LIST): keeps of the names that libnori.so exports those of the headers that load and
-# run models.
+# run models; without providers that take parts, none for these.
 function(nori_runtime_symbols list)
     set(text)
     foreach(header nori provider limits)
         file(READ ${PROJECT_SOURCE_DIR}/include/nori/${header}.h more)
         string(APPEND text "${more}")
     endforeach()
+    set(others ${NORI_PROVIDERS})
+    list(REMOVE_ITEM others cpu reference)
+    set(without "^nori_model_save$")
+    if(NORI_PROVIDERS AND NOT others)
+        set(without "^nori_model_save$|^nori_part_|^nori_session_(part|splitter)$")
+    endif()
     set(kept)
     foreach(symbol ${${list}})
-        if(text MATCHES "[^a-z0-9_]${symbol}\\(")
+        if(text MATCHES "[^a-z0-9_]${symbol}\\(" AND NOT symbol MATCHES "${without}")
             list(APPEND kept ${symbol})
         endif()
     endforeach()
@@ -79,8 +85,23 @@ function(nori_reduce target)
     message(STATUS "reduced: ${said}")
     target_compile_definitions(${target} PRIVATE NORI_REDUCED)
     target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/reduced)
-    # Code that only leads to micro-kernels is small rather than fast; those of a CPU level keep their flags.
+    # Code that only leads to micro-kernels is small rather than fast; these keep their flags.
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
+    set_source_files_properties(${NORI_BASE_KERNELS} DIRECTORY ${PROJECT_SOURCE_DIR}/src PROPERTIES
+        COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
+    # Relocations of tables in a few bytes each: what loads the library must be of glibc 2.36 as well, as what it is
+    # linked with is.
+    include(CheckCSourceCompiles)
+    set(CMAKE_REQUIRED_LINK_OPTIONS -Wl,-z,pack-relative-relocs)
+    check_c_source_compiles("#include <features.h>
+        #if !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 36)
+        #error
+        #endif
+        int main(void) { return 0; }" NORI_PACKS_RELOCATIONS)
+    unset(CMAKE_REQUIRED_LINK_OPTIONS)
+    if(NORI_PACKS_RELOCATIONS)
+        set_property(DIRECTORY ${PROJECT_SOURCE_DIR}/src APPEND PROPERTY LINK_OPTIONS -Wl,-z,pack-relative-relocs)
+    endif()
     # Rows of tables that are left out leave functions of their files without a reader.
     target_compile_options(${target} PRIVATE -Wno-unused-function -Wno-unused-const-variable)
 endfunction()

@@ -2,8 +2,8 @@
  *
  *     run_library MODEL LEVEL REPEATS RESULT
  *
- * Inputs are made up, the same each time; free dimensions are 1. RESULT gets the bytes of all outputs. Standard
- * output: the CPU milliseconds of the fastest run. Standard error and 1: what nori says. */
+ * Inputs are made up, the same each time; free dimensions are 1. RESULT gets the bytes of all outputs.
+ * Standard output: the CPU milliseconds of the fastest run. Standard error and 1: what nori says. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -127,6 +127,7 @@ def header(have, models, steps, levels, providers, path):
     flags += [("rewrite_" + step, step in steps) for step in rewrites]
     flags += [("level_" + level, level in levels) for level in LEVELS]
     flags += [("provider_" + p, p in providers) for p in PROVIDERS]
+    flags += [("parts", bool(set(providers) - {"cpu", "reference"}))]
     out = ["/* Made by tools/gen_built.py from %s; do not edit. */" % (os.path.basename(path) or "nothing but options"),
            "#define NORI_BUILT_FROM " + quoted(os.path.basename(path)),
            "#define NORI_BUILT_FOR " + quoted(", ".join(models) or "the operators it lists")]

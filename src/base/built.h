@@ -7,6 +7,7 @@
  *   kernels_block ...         group of micro-kernels
  *   level_avx2 ...            CPU level past base
  *   provider_cpu ...          provider
+ *   parts                     giving parts of models to providers that take them
  *
  * Tables name what they hold through these; what no table names the linker leaves out. */
 #ifndef NORI_BASE_BUILT_H

@@ -2,6 +2,7 @@
 #include "base/bulk.h"
 #include "ops/custom.h"
 #include "plan/packed.h"
+#include "base/built.h"
 #include "plan/part.h"
 
 #define LARGE_WEIGHT ((size_t)64 << 10) /* bytes of which it is worth to tell */
@@ -120,7 +121,7 @@ static nori_status choose_kernel(planner *p, nori__step *step)
 {
     const nori__node *node = step->node;
     const nori__plan_options *o = p->options;
-    if (node->part) {
+    if (NORI__BUILT(parts) && node->part) {
         step->kernel = &nori__part_kernel;
         step->provider = node->part->label;
         step->state = node->part; /* the session frees it: the kernel has no release */

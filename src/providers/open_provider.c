@@ -2,6 +2,7 @@
  * what is missing. */
 #include <stdio.h>
 
+#include "base/built.h"
 #include "providers/providers.h"
 
 static nori_status unknown_provider(const char *name, nori_error *err)
@@ -25,6 +26,12 @@ typedef const nori_provider *(*entry_fn)(int abi);
 
 static nori_status load_object(const char *path, nori__opened *o, nori_error *err)
 {
+    if (!NORI__BUILT(parts)) {
+        nori_status s = nori__fail(err, NORI_ERROR_UNAVAILABLE,
+                                   "this reduced build takes no provider from a file, found \"%s\"", path);
+        nori__hint(err, "a build whose NORI_PROVIDERS names one that takes parts of models takes it");
+        return s;
+    }
     o->library = nori__library_open(path, err);
     if (!o->library) {
         nori__hint(err, "`ldd -r %s` lists what it needs; --fallback goes on without it", path);

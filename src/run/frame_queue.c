@@ -4,13 +4,14 @@
  *
  * Its inputs are read when it is started; its outputs live from its step on, so nothing between shares
  * their memory. */
+#include "base/built.h"
 #include "plan/part.h"
 #include "run/frame.h"
 
 bool nori__frame_can_start(const nori__frame *f, const nori__step *step, uint8_t kind)
 {
-    bool can = step->node->part && kind == NORI__STEP_RUN && nori__part_has_queue(step->node->part) &&
-               !f->info->times && !f->info->watch;
+    bool can = NORI__BUILT(parts) && step->node->part && kind == NORI__STEP_RUN &&
+               nori__part_has_queue(step->node->part) && !f->info->times && !f->info->watch;
     for (uint32_t i = 0; can && i < step->n_out; i++) {
         can = step->out[i] == NORI__NO_SLOT || f->now[step->out[i]];
     }
@@ -26,7 +27,7 @@ nori_status nori__frame_start(nori__frame *f, const nori__step *step, const nori
     s->call.in = s->in;
     s->call.out = s->out;
     s->call.run = NULL; /* nothing is left to be allocated */
-    NORI__TRY(nori__part_start(step->node->part, &s->call, &s->handle));
+    NORI__TRY(NORI__BUILT(parts) ? nori__part_start(step->node->part, &s->call, &s->handle) : NORI_OK);
     s->step = step;
     return NORI_OK;
 }
@@ -54,7 +55,7 @@ nori_status nori__frame_wait(nori__frame *f, nori_error *err)
 {
     nori__started *s = &f->started;
     const nori__step *step = s->step;
-    if (!step) {
+    if (!NORI__BUILT(parts) || !step) {
         return NORI_OK;
     }
     s->step = NULL;

@@ -1,4 +1,5 @@
 /* session.c: compiling a model for providers, and running it. */
+#include "base/built.h"
 #include "base/given.h"
 #include "onnx/model_limits.h"
 #include "ops/arity.h"
@@ -192,7 +193,7 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
     NORI__TRY(nori__ir_copy(model->ir, &s->ir, err));
     NORI__TRY(open_providers(s, o, err));
     NORI__TRY(fix_dims(s, o, err));
-    NORI__TRY(nori__give_model(s, o, &whole, err));
+    NORI__TRY(NORI__BUILT(parts) ? nori__give_model(s, o, &whole, err) : NORI_OK);
     if (whole) {
         NORI__TRY(describe(s, err));
         return o->split_only ? nori__note_nodes(s, err) : build_plan(s, o, err);
@@ -213,7 +214,7 @@ static nori_status compile(nori_session *s, const nori_session_options *o, const
     nori__tell_progress(o, "infer", "", 1, 1);
     nori__tell_progress(o, "optimize", "", 0, 1);
     NORI__TRY(nori__passes_run_only(s->ir, o->level, o->passes, err));
-    NORI__TRY(nori__give_parts(s, o, err));
+    NORI__TRY(NORI__BUILT(parts) ? nori__give_parts(s, o, err) : NORI_OK);
     if (o->split_only) {
         return nori__note_nodes(s, err);
     }
