@@ -371,7 +371,9 @@ static void some_attr(one_op *o, nori__pb_node *n, const nori__schema_attr *a)
         v[0] = strcmp(a->name, "axis") == 0 ? some_axis(o)
                : strcmp(a->name, "to") == 0 ? (int64_t[]){1, 1, 6, 7,  9,  10, 11, 2, 3,
                                                           1, 4, 5, 12, 13, 16, 21, 22}[graphs_below(
-                                                  &d->rng, d->opset >= 21 ? 17 : 15)]
+                                                  &d->rng, d->opset >= 21   ? 17
+                                                           : d->opset >= 13 ? 15
+                                                                            : 14)]
                                             : graphs_below(&d->rng, 3);
         make_attr_int(m, n, a->name, v[0]);
         break;
