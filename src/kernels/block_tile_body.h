@@ -117,6 +117,10 @@ ALWAYS void tile_body(const size_t pixels, const size_t blocks, size_t terms, si
             p12 += sizeof(float);
         }
     }
+    /* Else a compiler keeps all addresses of the beginning, on the stack, for the end. */
+    V_FORGET(y);
+    V_FORGET(next);
+    V_FORGET(y_block);
     if (f->add) {
         UNROLL
         for (size_t i = 0; i < pixels; i++) {

@@ -32,9 +32,11 @@
  * together, for which there are no registers. */
 #if defined(__GNUC__)
 #define V_STEP __asm__ volatile("" ::: "memory")
+#define V_FORGET(p) __asm__("" : "+r"(p)) /* where p came from */
 #define V_NEAR(p) __builtin_prefetch(p, 0, 3) /* to read, into the first cache */
 #else
 #define V_STEP ((void)0)
+#define V_FORGET(p) ((void)0)
 #define V_NEAR(p) ((void)(p))
 #endif
 
