@@ -122,6 +122,7 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
         s[i][0] = s[i][1] = v_zero();
     }
     size_t fetch_step = f->fetch ? f->fetch_step : 0;
+    size_t second = fetch_step > 64 ? 64 : 0; /* of two lines a step */
     const char *line = (const char *)(f->fetch ? f->fetch : (const void *)b);
     size_t p = 0;
     if ((MR == 6 || (rows > MR / 2 && halves > 1)) && next == sizeof(float)) {
@@ -130,6 +131,10 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
         for (; p + TURN <= k; p += TURN, b += TURN * NR) {
             NORI__PREFETCH(line);
             NORI__PREFETCH(line + 2 * fetch_step);
+            if (fetch_step > 32) { /* more than half a line a step */
+                NORI__PREFETCH(line + fetch_step);
+                NORI__PREFETCH(line + 3 * fetch_step);
+            }
             line += TURN * fetch_step;
             UNROLL
             for (size_t u = 0; u < TURN; u++) {
@@ -155,6 +160,9 @@ ALWAYS void gemm_tile(const size_t rows, const size_t halves, size_t cols, size_
     }
     for (; p < k; p++, b += NR) {
         NORI__PREFETCH(line);
+        if (second) {
+            NORI__PREFETCH(line + second);
+        }
         line += fetch_step;
         vf b0 = v_load(b), b1 = halves > 1 ? v_load(b + VL) : b0;
         UNROLL

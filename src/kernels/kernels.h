@@ -28,7 +28,7 @@ typedef struct nori__f32_finish {
     bool clamp;       /* limit to [low, high] at last; NaN stays */
     float low, high;
     const void *fetch; /* f32_tile: what lies here is asked for, into the second cache, fetch_step */
-    size_t fetch_step; /* bytes a step of k, half a line at most; nothing is read. NULL: none */
+    size_t fetch_step; /* bytes a step of k, two lines (128) at most; nothing is read. NULL: none */
 } nori__f32_finish;
 
 /* What happens to the sums of a tile over channel blocks. Blocks lie y_block apart in y and add, one

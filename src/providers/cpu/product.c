@@ -6,7 +6,6 @@
  * along k depends on k alone; the others do not touch the order of any sum. */
 #include "providers/cpu/cpu.h"
 
-#define LINE 64             /* bytes of a cache line */
 #define UNITS 4             /* of columns a thread, at least: one may be late */
 
 typedef struct cut {
@@ -72,16 +71,6 @@ static size_t row_of(const product_job *job, const nori__product_part *part, siz
     return part->a_row ? i * job->p->m / job->cut.rows : i * job->cut.mr;
 }
 
-/* A whole panel at once: too few tiles use the one before it for half a line a step. */
-static void fetch_all(const float *b, size_t floats)
-{
-    for (size_t at = 0; at < floats; at += LINE / sizeof(float)) {
-        NORI__PREFETCH(b + at);
-    }
-}
-
-/* Rows [i0, i1) by columns [j0, j1), in panels, for one block of k. after: the panel that comes when
- * these are done, or NULL. */
 static void multiply(const product_job *job, const nori__product_part *part, const float *b,
                      size_t b_panel, const float *after, size_t block, size_t i0, size_t i1,
                      size_t j0, size_t j1)
@@ -101,10 +90,7 @@ static void multiply(const product_job *job, const nori__product_part *part, con
             const float *next = j + 1 < j1 ? panel + b_panel : ie < i1 ? b : after;
             /* Each tile asks for its share of the panel that comes next, so that it has come. */
             size_t share = divide_up(c->nr * sizeof(float), ie - ib);
-            bool evenly = part->b && next && share <= LINE / 2;
-            if (part->b && next && !evenly) {
-                fetch_all(next, kc * c->nr);
-            }
+            bool ask = part->b && next;
             f.col = first && p->col ? p->col + col : NULL;
             for (size_t i = ib; i < ie; i++) {
                 size_t row = row_of(job, part, i), end = row_of(job, part, i + 1);
@@ -115,7 +101,7 @@ static void multiply(const product_job *job, const nori__product_part *part, con
                 f.row = first && part->row ? part->row + row : NULL;
                 f.add = !first ? to : part->add ? part->add + row * p->ldc + col : NULL;
                 f.ld_add = p->ldc;
-                f.fetch = evenly ? next + (i - ib) * share * kc / sizeof(float) : NULL;
+                f.fetch = ask ? next + (i - ib) * share * kc / sizeof(float) : NULL;
                 f.fetch_step = share;
                 job->kern->f32_tile(rows, cols, kc, a, a_row, a_k, panel, to, p->ldc, &f);
             }
