@@ -14,6 +14,7 @@
 #include "make_model.h"
 #include "model_run.h"
 #include "nori/nori.h"
+#include "record.h"
 
 enum { LENGTH = 5, BATCH = 3, INPUT = 7, HIDDEN = 9, COLUMNS = 4 * HIDDEN, DIRECTIONS = 2 };
 
@@ -221,6 +222,7 @@ static void check(const lstm *l, const char *providers, int threads)
     nori_tensor_free(out[0]);
     nori_tensor_free(out[1]);
     nori_tensor_free(x);
+    record_operator("com.microsoft", "DynamicQuantizeLSTM", 1);
     make_end(&m);
 }
 
