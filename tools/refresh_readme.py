@@ -11,7 +11,10 @@ import sys
 
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 check = "--check" in sys.argv
-nori = os.path.abspath([word for word in sys.argv[1:] if word != "--check"][0])
+words = [word for word in sys.argv[1:] if word != "--check"]
+if len(words) != 1 or not os.access(words[0], os.X_OK) or os.path.isdir(words[0]):
+    sys.exit("usage: refresh_readme.py [--check] NORI: the command, built, was expected")
+nori = os.path.abspath(words[0])
 path = f"{root}/README.md"
 text = open(path, encoding="utf-8").read()
 changed = []
