@@ -63,7 +63,7 @@ static bool make_inputs(nori_tensor *const *from, size_t n, const variant *v, no
             continue;
         }
         int64_t dims[NORI_MAX_RANK] = {0};
-        memcpy(dims, from[i]->dims, sizeof(dims));
+        nori__tensor_dims(from[i], dims);
         dims[v->axis] = 0;
         if (nori_tensor_create(NULL, (nori_type)from[i]->type, from[i]->rank, dims, &to[i], NULL) !=
             NORI_OK) {

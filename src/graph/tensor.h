@@ -21,9 +21,17 @@ struct nori_tensor {
     const nori_allocator *allocator;
     void (*release)(void *user, void *data);
     void *user;    /* of release; loose: where the bytes are */
-    int64_t dims[NORI_MAX_RANK]; /* last: models have many small ones, and what is beyond the rank
-                                    need not even be set to zero */
+    int64_t dims[NORI_MAX_RANK]; /* last: models have many small ones, whose memory may end behind the rank's;
+                                    nori__tensor_dims copies them */
 };
+
+/* The sizes, and zeros beyond the rank. */
+static inline void nori__tensor_dims(const nori_tensor *t, int64_t dims[NORI_MAX_RANK])
+{
+    for (int d = 0; d < NORI_MAX_RANK; d++) {
+        dims[d] = d < t->rank ? t->dims[d] : 0;
+    }
+}
 
 /* Bytes that count elements of a type take; false on overflow. */
 bool nori__type_bytes(nori_type type, int64_t count, size_t *bytes);

@@ -177,7 +177,7 @@ static bool count_einsum(counting *c)
             return false;
         }
         ranks[i] = c->in[i]->rank;
-        memcpy(shapes[i], c->in[i]->dims, sizeof(shapes[i]));
+        nori__tensor_dims(c->in[i], shapes[i]);
     }
     if (c->n_in < 2) {
         return true;

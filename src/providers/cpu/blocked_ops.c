@@ -137,10 +137,11 @@ static nori_status infer_stem(nori__infer *c)
     for (int d = 0; d < 2; d++) {
         int64_t in = c->in[0].dims[d + 2].value, size;
         int64_t rest = in + conv[4 + d] + conv[6 + d] - ((wd[d + 2].value - 1) * conv[2 + d] + 1);
-        if (in >= 0 && rest < 0) {
+        int64_t made = in < 0 ? -1 : rest >= 0 ? rest / conv[d] + 1 : 0;
+        NORI__TRY(nori__window_out(&w, c->err, d, made, &size));
+        if (made == 0 && (in != 0 || size != 0)) { /* of an empty map an empty one is made */
             return nori__fail(c->err, NORI_ERROR_MODEL, "the kernel is larger than the padded input");
         }
-        NORI__TRY(nori__window_out(&w, c->err, d, in < 0 ? -1 : rest / conv[d] + 1, &size));
         dims[d + 2] = nori__dim_of(size);
     }
     nori__out_set(c, 0, NORI_FLOAT, 5, dims);

@@ -85,12 +85,12 @@ static bool stem_sizes(const stem *s, const nori__window *w, const nori_call *ca
     size_t reach = (kernel - 1) * s->dilation[d] + 1, padded = in + s->begin[d] + s->end[d];
     nori__window pool = *w;
     int64_t made;
-    if (padded < reach) {
+    if (padded < reach && in > 0) {
         return false;
     }
-    size_t out = (padded - reach) / s->stride[d] + 1;
+    size_t out = padded < reach ? 0 : (padded - reach) / s->stride[d] + 1;
     if (nori__window_out(&pool, NULL, d, (int64_t)out, &made) != NORI_OK ||
-        made != call->out[0]->dims[d + 2] || pool.begin[d] < 0) {
+        made != call->out[0]->dims[d + 2] || pool.begin[d] < 0 || (out == 0 && made > 0)) {
         return false;
     }
     nori__block_window *g = &r->conv.g, *p = &r->pool;

@@ -187,8 +187,10 @@ static void copy_a_units(void *user, int64_t begin, int64_t end, int thread)
         size_t index = (size_t)u / p->m, i = (size_t)u % p->m;
         int64_t a, b;
         batch_at(&r->w, index, &a, &b);
-        memcpy(r->a + index * r->copied + i * r->apart,
-               (const float *)r->w.a + a + (int64_t)i * r->w.a_row, p->k * sizeof(float));
+        if (p->k > 0) {
+            memcpy(r->a + index * r->copied + i * r->apart,
+                   (const float *)r->w.a + a + (int64_t)i * r->w.a_row, p->k * sizeof(float));
+        }
     }
 }
 

@@ -72,6 +72,18 @@ static void norm_units(void *user, int64_t begin, int64_t end, int thread)
     }
 }
 
+/* Whether a scale or bias holds one value for each element of a row, that is of the axes from axis on: as
+ * many values may belong to other axes. */
+static bool of_rows(const nori_tensor *t, const nori_tensor *x, int axis)
+{
+    bool fits = t->rank <= x->rank;
+    for (int d = 0; fits && d < x->rank; d++) {
+        int own = d - (x->rank - t->rank);
+        fits = (own < 0 ? 1 : t->dims[own]) == (d < axis ? 1 : x->dims[d]);
+    }
+    return fits;
+}
+
 static nori_status layer_norm_run(const void *state, nori_call *call)
 {
     const nori_tensor *x = nori__ref_in(call, 0), *scale = nori__ref_in(call, 1);
@@ -96,7 +108,7 @@ static nori_status layer_norm_run(const void *state, nori_call *call)
         job.n *= (size_t)x->dims[d];
     }
     size_t rows = (size_t)x->count / job.n;
-    if ((size_t)scale->count != job.n || (bias && (size_t)bias->count != job.n) ||
+    if (!of_rows(scale, x, (int)axis) || (bias && !of_rows(bias, x, (int)axis)) ||
         (mean && (size_t)mean->count != rows) || (factor && (size_t)factor->count != rows)) {
         return nori__cpu_reference(call);
     }

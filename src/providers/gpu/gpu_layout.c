@@ -373,7 +373,7 @@ static nori_status note_ends(gpu_lower *l)
         const nori_tensor *t = l->fed[i];
         y->in[i].rank = t ? t->rank : -1;
         if (t) {
-            memcpy(y->in[i].dims, t->dims, sizeof(t->dims));
+            nori__tensor_dims(t, y->in[i].dims);
         }
         if (t && l->p->host_only[i]) {
             NORI__TRY(nori__tensor_copy(&nori__malloc, t, &y->content[i], l->err));

@@ -325,7 +325,7 @@ static nori_status attention(nori_call *call)
     }
     nori_tensor y = {0};
     y.rank = call->in[0]->rank;
-    memcpy(y.dims, call->in[0]->dims, sizeof y.dims);
+    nori__tensor_dims(call->in[0], y.dims);
     y.dims[y.rank - 1] = y.rank == 4 ? a.v_size : a.heads * a.v_size;
     y.data = call->out[0]->data;
     a.y = nori__heads_of(&y, a.heads);

@@ -80,7 +80,7 @@ static nori_status item_shape(nori__body_runs *b, uint32_t k, nori_type *type, i
         const nori_tensor *t = items->items[0];
         *type = (nori_type)t->type;
         *rank = t->rank;
-        memcpy(dims, t->dims, sizeof(t->dims));
+        nori__tensor_dims(t, dims);
         return NORI_OK;
     }
     const nori__type *t = &b->graph->outputs[b->first_scan + k]->type;

@@ -71,7 +71,7 @@ static nori_status setup(nori_call *call, einsum_job *j)
             return nori__nn_type_error(call, i);
         }
         ranks[i] = call->in[i]->rank;
-        memcpy(shapes[i], call->in[i]->dims, sizeof shapes[i]);
+        nori__tensor_dims(call->in[i], shapes[i]);
     }
     NORI__TRY(nori__einsum_read(nori__attr_s(call->node, "equation", ""),
                                 call->n_in > NORI__EINSUM_OPERANDS ? -1 : (int)call->n_in, ranks,

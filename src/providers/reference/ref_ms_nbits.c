@@ -177,7 +177,7 @@ static nori_status read_blocks(nori_call *call, blocks *q)
     NORI__TRY(
         nori__fix_axis(call->err, nori__attr_i(node, "quantize_axis", 1), q->rank, &q->quant));
     q->block = nori__attr_i(node, "block_size", 128);
-    memcpy(q->dims, q->data->dims, sizeof q->dims);
+    nori__tensor_dims(q->data, q->dims);
     if (q->data->type == NORI_UINT8) {
         q->bits = nori__attr_i(node, "bits", 4);
         q->zero = (int64_t)1 << (q->bits - 1);

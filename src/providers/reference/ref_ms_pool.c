@@ -47,15 +47,15 @@ static nori_status average(nori_call *call, nori__run_fn body)
     NORI__TRY(nori__nn_need(call, 0, "X", -1));
     const nori_tensor *x = call->in[0];
     nori_tensor *y = call->out[0], *xs = NULL, *ys = NULL;
-    if ((x->type != NORI_UINT8 && x->type != NORI_INT8) || y->type != x->type || x->rank < 3) {
+    if ((x->type != NORI_UINT8 && x->type != NORI_INT8) || y->type != x->type || x->rank < 2) {
         return nori__nn_type_error(call, 0);
     }
     NORI__TRY(read_linear(call, 1, &in));
     NORI__TRY(read_linear(call, 3, &out));
     bool last = nori__attr_i(call->node, "channels_last", 0) != 0;
     int64_t x_dims[NORI_MAX_RANK], y_dims[NORI_MAX_RANK];
-    memcpy(x_dims, x->dims, sizeof x_dims);
-    memcpy(y_dims, y->dims, sizeof y_dims);
+    nori__tensor_dims(x, x_dims);
+    nori__tensor_dims(y, y_dims);
     if (last) {
         channels_first(x->rank, x->dims, x_dims);
         channels_first(y->rank, y->dims, y_dims);

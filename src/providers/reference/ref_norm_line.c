@@ -156,7 +156,9 @@ static nori_status skip_norm(nori_call *call, bool centered)
     const double *beta = centered && nori__nn_has(call, 3) ? call->in[3]->data : NULL;
     const double *bias = nori__nn_has(call, bias_in) ? call->in[bias_in]->data : NULL;
     double *y = call->out[0]->data;
-    for (int64_t from = 0; from < x->count; from += n) {
+    int64_t lines = nori__nn_product(x->dims, 0, x->rank - 1); /* each with a mean, of nothing too: NaN */
+    for (int64_t line = 0; line < lines; line++) {
+        int64_t from = line * n;
         double mean = 0, squares = 0;
         for (int64_t i = 0; i < n; i++) {
             y[from + i] = a[from + i] + s[(from + i) % skip->count] + (bias ? bias[i] : 0);
@@ -175,10 +177,10 @@ static nori_status skip_norm(nori_call *call, bool centered)
             y[from + i] = (sum - mean) * inverse * gamma[i] + (beta ? beta[i] : 0);
         }
         if (nori__nn_wants(call, 1)) {
-            ((double *)call->out[1]->data)[from / n] = mean;
+            ((double *)call->out[1]->data)[line] = mean;
         }
         if (nori__nn_wants(call, 2)) {
-            ((double *)call->out[2]->data)[from / n] = inverse;
+            ((double *)call->out[2]->data)[line] = inverse;
         }
     }
     return NORI_OK;

@@ -251,7 +251,7 @@ static nori_status resize_smooth(nori_call *call, const nori__resize *r)
     const nori_tensor *x = call->in[0];
     int64_t dims[NORI_MAX_RANK], largest = x->count, taps = 0;
     size_t bytes, weight_bytes;
-    memcpy(dims, x->dims, sizeof dims);
+    nori__tensor_dims(x, dims);
     for (int d = 0; d < x->rank; d++) {
         int64_t size;
         if (changes(r, d, x)) {
@@ -269,7 +269,7 @@ static nori_status resize_smooth(nori_call *call, const nori__resize *r)
     if (status == NORI_OK) {
         double *a = room, *b = room + largest;
         nori__nn_load_f64(x, 0, x->count, a);
-        memcpy(dims, x->dims, sizeof dims);
+        nori__tensor_dims(x, dims);
         for (int d = 0; d < x->rank; d++) {
             if (changes(r, d, x)) {
                 resize_axis(r, d, nori__nn_product(dims, 0, d), dims[d],

@@ -115,7 +115,7 @@ static nori_status give(nori_call *call, nori__ref_split s, int axis, bool flat,
     const nori_tensor *in = call->in[0];
     nori_tensor *out = NULL;
     int64_t dims[NORI_MAX_RANK];
-    memcpy(dims, in->dims, sizeof(dims));
+    nori__tensor_dims(in, dims);
     dims[flat ? 0 : axis] = count;
     NORI__TRY(call->exec->alloc(call, 0, (nori_type)in->type, flat ? 1 : in->rank, dims, &out));
     for (int64_t o = 0; o < s.outer; o++) {

@@ -147,6 +147,7 @@ void nori_opset_report_free(nori_opset_report *r)
 
 void nori_opset_report_summary(const nori_opset_report *r, nori_opset_summary *summary)
 {
+    NORI__ASKED(r, );
     NORI__ASKED(summary, );
     size_t size = summary->size < sizeof(r->summary) ? summary->size : sizeof(r->summary);
     memcpy(summary, &r->summary, size);

@@ -188,6 +188,7 @@ int nori_narrow_report_value(const nori_narrow_report *r, size_t index, nori_nar
 
 void nori_narrow_report_result(const nori_narrow_report *r, nori_narrow_result *result)
 {
+    NORI__ASKED(r, );
     NORI__ASKED(result, );
     size_t size = result->size < sizeof(*result) ? result->size : sizeof(*result);
     memcpy(result, &r->result, size);

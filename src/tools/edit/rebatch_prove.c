@@ -27,7 +27,7 @@ static nori_status join(nori__rebatching *r, const rows *w, size_t input, int ax
     const nori_tensor *first = w->inputs[0].tensors[input];
     int64_t dims[NORI_MAX_RANK];
     size_t outer, step;
-    memcpy(dims, first->dims, sizeof(dims));
+    nori__tensor_dims(first, dims);
     if (!nori__mul_dim(dims[axis], (int64_t)w->runs, &dims[axis])) {
         return nori__fail(r->err, NORI_ERROR_LIMIT, "the batch is too large");
     }

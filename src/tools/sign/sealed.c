@@ -24,7 +24,7 @@ static void make_head(unsigned char head[HEAD])
 int nori_model_is_sealed(const char *path)
 {
     char head[8] = {0};
-    FILE *f = fopen(path, "rb");
+    FILE *f = path ? fopen(path, "rb") : NULL;
     size_t n = f ? fread(head, 1, sizeof(head), f) : 0;
     if (f) {
         fclose(f);

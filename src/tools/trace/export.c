@@ -290,7 +290,7 @@ static nori_status check_size(exporting *e, const nori_model *model, size_t axis
         const nori_tensor *t = e->examples[i];
         int64_t dims[NORI_MAX_RANK];
         bool changed = false;
-        memcpy(dims, t->dims, sizeof(dims));
+        nori__tensor_dims(t, dims);
         for (size_t k = 0; k < e->o.dynamic_axis_count; k++) {
             const nori_dynamic_axis *b = &e->o.dynamic_axes[k];
             if (same_dimension(e, a, b) && input_of(e, b->input) == i) {
