@@ -3,6 +3,8 @@
  * What is put in stands in its newest form, and goes down with all other nodes afterwards (lower.c): an
  * operator here may come later than the operator set wanted. Formulas are those of ONNX's definitions;
  * a variance is the mean of squared differences. Nodes that say too little stay, and block. */
+#include <stdio.h>
+
 #include "ops/schema.h"
 #include "ops/upgrade.h"
 #include "tools/convert/lower.h"
@@ -11,7 +13,8 @@
 typedef struct expansion {
     nori__node *n;
     nori__node *last; /* what was put in last; NULL after a failure */
-    bool failed;      /* no memory */
+    unsigned made;
+    bool failed; /* no memory */
 } expansion;
 
 /* ---- putting nodes in ---- */
@@ -25,7 +28,12 @@ static nori__value *put(expansion *e, const char *op, nori__value *a, nori__valu
         e->failed = true;
         return NULL;
     }
-    e->last->name = e->n->name; /* what it stands for is what a report names */
+    if (e->n->name) { /* what it stands for is in what a report names; names are to be unique */
+        char text[512];
+        int size = snprintf(text, sizeof(text), "%.400s/%s_%u", e->n->name, op, e->made++);
+        e->last->name = nori__ir_text(g->ir, text, (size_t)size);
+        e->failed = e->failed || !e->last->name;
+    }
     nori__node_resolve_at(e->last, NORI__OPSET_MAX_ONNX);
     return out;
 }
@@ -283,6 +291,7 @@ static nori_status expand(nori__lowering *l, nori__node *n,
     if (e.failed) {
         return nori__no_memory(l->err);
     }
+    n->outputs[0]->producer->name = n->name;
     nori__node_remove(n);
     l->rewritten++;
     return NORI_OK;
