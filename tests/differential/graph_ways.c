@@ -251,6 +251,19 @@ static void by_files(ways *w, const nori_model *model)
     rmdir(folder);
 }
 
+/* Other runtimes refuse two nodes of one name; the graphs that are drawn have none. */
+static nori_status of_names_apart(const nori_model *model, nori_error *err)
+{
+    for (const nori_node *a = nori_graph_first(nori_model_graph(model)); a; a = nori_node_next(a)) {
+        for (const nori_node *b = nori_node_next(a); b && nori_node_name(a)[0]; b = nori_node_next(b)) {
+            if (strcmp(nori_node_name(a), nori_node_name(b)) == 0) {
+                return nori__fail(err, NORI_ERROR_MODEL, "two nodes are called %s", nori_node_name(a));
+            }
+        }
+    }
+    return NORI_OK;
+}
+
 static void converted(ways *w, const nori_model *model, int64_t opset)
 {
     nori_convert_options o;
@@ -261,6 +274,7 @@ static void converted(ways *w, const nori_model *model, int64_t opset)
     o.opset = opset;
     o.lowest = opset == 0;
     nori_status s = nori_convert(model, &o, &made, NULL, &err);
+    s = s ? s : of_names_apart(made, &err);
     if (opset) {
         snprintf(label, sizeof(label), "under operator set %d, cpu level 2", (int)opset);
     } else {
