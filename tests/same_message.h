@@ -33,9 +33,22 @@ static bool same_unknown(const nori__pb_head *a, const nori__pb_head *b)
 
 static bool same_message(const nori__pb_message *m, const char *a, const char *b);
 
+static bool same_numbers(const nori__pb_any_list *a, const nori__pb_any_list *b)
+{
+    nori__pb_cursor x = nori__pb_numbers_of(a), y = nori__pb_numbers_of(b);
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++) {
+        same = nori__pb_number(&x) == nori__pb_number(&y);
+    }
+    return same;
+}
+
 static bool same_list(const nori__pb_field *field, const nori__pb_any_list *a,
                       const nori__pb_any_list *b)
 {
+    if (nori__pb_is_numbers(field)) {
+        return same_numbers(a, b);
+    }
     size_t size = nori__pb_item_size(field);
     bool same = a->count == b->count;
     for (size_t i = 0; same && i < a->count; i++) {

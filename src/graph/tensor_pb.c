@@ -83,14 +83,28 @@ static nori_status from_list(const nori_allocator *a, const nori__pb_tensor *pb,
                              items, tensor, err);
 }
 
-/* Entries of int32_data, or those of uint64_data of type uint32, become narrower: one entry an
- * element, but two or four sub-byte elements in an entry's low byte, as raw bytes have them. */
-static void narrow(const uint64_t *items, size_t have, nori_tensor *t)
+/* The same of floats, width bytes each. Of a file with this machine's order they are what raw bytes are. */
+static nori_status from_floats(const nori_allocator *a, const nori__pb_tensor *pb, const char *field,
+                               nori__str bytes, size_t width, size_t need, bool loose,
+                               nori_tensor **tensor, nori_error *err)
+{
+    need *= pb->data_type == NORI_COMPLEX64 || pb->data_type == NORI_COMPLEX128 ? 2 : 1;
+    if (NORI__BIG_ENDIAN || bytes.n / width != need) {
+        return from_list(a, pb, field, bytes.p, bytes.n / width, need, tensor, err);
+    }
+    return from_bytes(a, pb, bytes, loose, tensor, err);
+}
+
+/* Entries become elements: one entry an element, but two or four sub-byte elements in an entry's low byte,
+ * as raw bytes have them. */
+static void put_entries(nori__pb_cursor c, size_t have, nori_tensor *t)
 {
     unsigned bits = nori_type_bits((nori_type)t->type);
     for (size_t i = 0; i < have; i++) {
-        uint64_t v = items[i];
-        if (bits == 32) {
+        uint64_t v = nori__pb_number(&c);
+        if (bits == 64) {
+            ((uint64_t *)t->data)[i] = v;
+        } else if (bits == 32) {
             ((uint32_t *)t->data)[i] = (uint32_t)v;
         } else if (bits == 16) {
             ((uint16_t *)t->data)[i] = (uint16_t)v;
@@ -110,40 +124,50 @@ static nori_status strings(const nori__pb_tensor *pb, nori_tensor *t, nori_error
 }
 
 static nori_status from_lists(const nori_allocator *a, const nori__pb_tensor *pb, size_t count,
-                              nori_tensor **tensor, nori_error *err)
+                              bool loose, nori_tensor **tensor, nori_error *err)
 {
     nori_status status;
+    nori__str floats = {(const char *)pb->floats.items, pb->floats.count * sizeof(float)};
+    nori__str doubles = {(const char *)pb->doubles.items, pb->doubles.count * sizeof(double)};
     switch (pb->data_type) {
     case NORI_FLOAT:
     case NORI_COMPLEX64:
-        return from_list(a, pb, "float_data", pb->floats.items, pb->floats.count,
-                         pb->data_type == NORI_FLOAT ? count : 2 * count, tensor, err);
+        return from_floats(a, pb, "float_data", floats, sizeof(float), count, loose, tensor, err);
     case NORI_DOUBLE:
     case NORI_COMPLEX128:
-        return from_list(a, pb, "double_data", pb->doubles.items, pb->doubles.count,
-                         pb->data_type == NORI_DOUBLE ? count : 2 * count, tensor, err);
+        return from_floats(a, pb, "double_data", doubles, sizeof(double), count, loose, tensor, err);
     case NORI_INT64:
-        return from_list(a, pb, "int64_data", pb->ints.items, pb->ints.count, count, tensor, err);
+        if (!pb->ints.packed.p) {
+            return from_list(a, pb, "int64_data", pb->ints.items, pb->ints.count, count, tensor, err);
+        }
+        break;
     case NORI_UINT64:
-        return from_list(a, pb, "uint64_data", pb->uints.items, pb->uints.count, count, tensor,
-                         err);
+        if (!pb->uints.packed.p) {
+            return from_list(a, pb, "uint64_data", pb->uints.items, pb->uints.count, count, tensor, err);
+        }
+        break;
     default:
         break;
     }
     /* Counted before memory is taken: sizes of a file may ask for any amount. */
     nori_type type = (nori_type)pb->data_type;
-    bool text = type == NORI_STRING, wide = type == NORI_UINT32;
+    bool text = type == NORI_STRING, wide = type == NORI_UINT32 || type == NORI_UINT64;
     size_t have = text ? pb->strings.count : wide ? pb->uints.count : pb->ints.count, need = count;
     if (nori_type_bits(type) < 8 && !text && !nori__type_bytes(type, (int64_t)count, &need)) {
         return nori__no_memory(err);
     }
     if (have != need) {
-        return wrong_count(err, pb, text ? "string_data" : wide ? "uint64_data" : "int32_data", have, need);
+        return wrong_count(err, pb,
+                           text                 ? "string_data"
+                           : wide               ? "uint64_data"
+                           : type == NORI_INT64 ? "int64_data"
+                                                : "int32_data",
+                           have, need);
     }
     NORI__TRY(nori__tensor_new_near(a, type, (int)pb->dims.count, pb->dims.items, tensor, err));
     status = text ? strings(pb, *tensor, err) : NORI_OK;
     if (!text) {
-        narrow(wide ? pb->uints.items : (const uint64_t *)pb->ints.items, have, *tensor);
+        put_entries(nori__pb_numbers_of(wide ? (const void *)&pb->uints : &pb->ints), have, *tensor);
     }
     if (status != NORI_OK) {
         nori_tensor_free(*tensor);
@@ -207,7 +231,7 @@ static nori_status from_pb(const nori_allocator *a, const nori__pb_tensor *pb,
         }
         return from_bytes(a, pb, pb->raw, loose, tensor, err);
     }
-    return from_lists(a, pb, (size_t)count, tensor, err);
+    return from_lists(a, pb, (size_t)count, loose, tensor, err);
 }
 
 nori_status nori__tensor_from_pb(const nori_allocator *a, const nori__pb_tensor *pb,

@@ -254,10 +254,7 @@ int64_t nori_value_dim(const nori_value *v, int axis, const char **name)
 const nori_tensor *nori_value_initializer(const nori_value *v)
 {
     NORI__ASKED(v, NULL);
-    if (v->constant) {
-        nori__tensor_settle(v->constant); /* where that fails its data stay NULL */
-    }
-    return v->constant;
+    return v->constant; /* its data are settled when they are asked for: nori_tensor_const_data */
 }
 
 const nori_node *nori_value_producer(const nori_value *v)

@@ -42,6 +42,18 @@ typedef struct nori__pb_any_list {
     size_t count;
 } nori__pb_any_list;
 
+/* What NORI__PB_NUMBERS makes; begins as every list does. */
+typedef struct nori__pb_any_numbers {
+    void *items;
+    size_t count;
+    nori__str packed;
+    bool half;
+} nori__pb_any_numbers;
+/* Payloads below this are decoded when they are read. */
+#define NORI__PB_PACKED_LEAST ((size_t)16384)
+/* Whether each varint of the bytes, the last of which ends one, is no longer than 64 bits. */
+bool nori__pb_numbers_fit(nori__str packed);
+
 extern const nori__pb_message nori__pb_model_message, nori__pb_tensor_message,
     nori__pb_attr_message, nori__pb_group_message, nori__pb_map_message;
 size_t nori__pb_item_size(const nori__pb_field *field); /* bytes of one list item */
@@ -59,6 +71,12 @@ static inline bool nori__pb_may_pack(const nori__pb_field *field)
 static inline bool nori__pb_is_fixed(const nori__pb_field *field)
 {
     return field->kind == F_FLOATS || field->kind == F_DOUBLES;
+}
+
+/* Lists of varints of a tensor: nori__pb_any_numbers. */
+static inline bool nori__pb_is_numbers(const nori__pb_field *field)
+{
+    return field->packed && !nori__pb_is_fixed(field);
 }
 
 /* What a file seems to be, by its first bytes, when it cannot be protobuf ("this is a PNG

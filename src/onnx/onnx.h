@@ -26,6 +26,16 @@ typedef struct nori__pb_head {
         size_t count;       \
     }
 
+/* A tensor's varints. Many in one payload stay as the file has them: items is NULL then, packed holds
+ * them, and half says that they are those of int32_data (numbers.c reads either form). */
+#define NORI__PB_NUMBERS(type) \
+    struct {                   \
+        type *items;           \
+        size_t count;          \
+        nori__str packed;      \
+        bool half;             \
+    }
+
 typedef struct nori__pb_entry { /* StringStringEntryProto */
     nori__pb_head head;
     nori__str key, value;
@@ -74,10 +84,10 @@ typedef struct nori__pb_tensor { /* TensorProto */
     nori__str name, doc;
     bool has_raw;
     nori__str raw;                          /* raw_data */
-    NORI__PB_LIST(float) floats;            /* float_data */
-    NORI__PB_LIST(double) doubles;          /* double_data */
-    NORI__PB_LIST(int64_t) ints;            /* int32_data, sign-extended, or int64_data */
-    NORI__PB_LIST(uint64_t) uints;          /* uint64_data */
+    NORI__PB_LIST(float) floats;            /* float_data; as raw at any address: to be taken as bytes */
+    NORI__PB_LIST(double) doubles;          /* double_data, the same */
+    NORI__PB_NUMBERS(int64_t) ints;         /* int32_data, sign-extended, or int64_data */
+    NORI__PB_NUMBERS(uint64_t) uints;       /* uint64_data */
     NORI__PB_LIST(nori__str) strings;       /* string_data */
     NORI__PB_LIST(nori__pb_entry) external; /* external_data: location, offset, length, ... */
     int32_t data_location;                  /* 1: external */
@@ -214,6 +224,15 @@ nori_status nori__pb_read_tensor(nori__arena *arena, const uint8_t *data, size_t
 /* One SequenceProto, OptionalProto or MapProto: the bytes do not say which, kind does. */
 nori_status nori__pb_read_group(nori__arena *arena, const uint8_t *data, size_t size,
                                 nori_kind kind, nori__pb_group **group, nori_error *err);
+/* One entry after another of a tensor's ints or uints (numbers.c); no more than count may be taken. */
+typedef struct nori__pb_cursor {
+    const uint64_t *items;
+    const uint8_t *at; /* in the packed bytes */
+    bool half;
+} nori__pb_cursor;
+nori__pb_cursor nori__pb_numbers_of(const void *numbers);
+uint64_t nori__pb_number(nori__pb_cursor *cursor);
+
 /* Writes (write.c): appends the encoded message to text. Fields in number order, packed where
  * proto3 packs, unknown fields kept behind the known ones. Sizes are computed before writing. */
 nori_status nori__pb_write_model(const nori__pb_model *model, nori__text *out, nori_error *err);

@@ -63,18 +63,34 @@ static nori_status packed_items(nori__pb_reader *r, const nori__pb_frame *f,
                : nori__pb_damaged(r, f, it, "the last of its packed numbers is cut off");
 }
 
+/* Whether the floats of a payload may be used where they stand: those of attributes are read as numbers,
+ * those of tensors are moved as bytes until somebody aligns them (tensor_pb.c). */
+static bool stays(const nori__pb_frame *f, const nori__pb_item *it)
+{
+    return !NORI__BIG_ENDIAN && nori__pb_is_fixed(it->field) &&
+           (f->message == &nori__pb_tensor_message ||
+            (uintptr_t)it->bytes.p % nori__pb_item_size(it->field) == 0);
+}
+
 /* Adds the items of one field to what its list will hold. A list whose floats all come in one
- * payload that is aligned is not copied but pointed at, where the machine's order is the file's. */
+ * payload is not copied but pointed at, where it may stay. */
 static nori_status count_item(nori__pb_reader *r, const nori__pb_frame *f, const nori__pb_item *it)
 {
     nori__pb_any_list *list = (void *)(f->object + it->field->offset);
+    nori__pb_any_numbers *numbers = nori__pb_is_numbers(it->field) ? (void *)list : NULL;
     size_t n = 1;
     list->items = NULL; /* more than one payload: copied */
+    if (numbers) {
+        numbers->packed = (nori__str){NULL, 0};
+    }
     if (nori__pb_may_pack(it->field) && it->wire == PB_WT_STRING) {
         NORI__TRY(packed_items(r, f, it, &n));
-        if (!NORI__BIG_ENDIAN && list->count == 0 && n > 0 && nori__pb_is_fixed(it->field) &&
-            (uintptr_t)it->bytes.p % nori__pb_item_size(it->field) == 0) {
+        if (list->count == 0 && n > 0 && stays(f, it)) {
             list->items = (void *)(uintptr_t)it->bytes.p;
+        }
+        if (numbers && list->count == 0 && it->bytes.n >= NORI__PB_PACKED_LEAST) {
+            numbers->packed = it->bytes;
+            numbers->half = it->field->kind == F_I32S;
         }
     }
     list->count += n; /* cannot overflow: each item has a byte in the file */
@@ -102,6 +118,9 @@ static nori_status count_items(nori__pb_reader *r, nori__pb_frame *f)
         nori__pb_any_list *list = (void *)(f->object + field->offset);
         if (!(met >> i & 1) || list->count == 0) {
             continue; /* empty, or shared with a field that was here before */
+        }
+        if (nori__pb_is_numbers(field) && ((nori__pb_any_numbers *)(void *)list)->packed.p) {
+            continue; /* whole already */
         }
         if (!list->items) {
             NORI__TRY(make_raw(r, list->count, nori__pb_item_size(field), &list->items));
@@ -151,6 +170,11 @@ static nori_status add_packed(nori__pb_reader *r, const nori__pb_frame *f, const
         }
         list->count += it->bytes.n / size;
         return NORI_OK;
+    }
+    if (nori__pb_is_numbers(it->field) && ((nori__pb_any_numbers *)(void *)list)->packed.p == it->bytes.p) {
+        return nori__pb_numbers_fit(it->bytes)
+                   ? NORI_OK
+                   : nori__pb_damaged(r, f, it, "expected packed varints, found one beyond 64 bits");
     }
     pb_istream_t s = pb_istream_from_buffer((const pb_byte_t *)it->bytes.p, it->bytes.n);
     while (s.bytes_left > 0) {

@@ -5,6 +5,7 @@ nori_sources(
     guess.c
     item.c
     model_limits.c
+    numbers.c
     read.c
     write.c
 )

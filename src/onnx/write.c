@@ -120,40 +120,58 @@ static void put_sub(writer *w, const nori__pb_field *field, const char *object,
 }
 
 /* As its reader will have it: of int32_data the low half, whatever field its entries came from. */
-static uint64_t entry(const nori__pb_field *field, const nori__pb_any_list *list, size_t i)
+static uint64_t entry(const nori__pb_field *field, nori__pb_cursor *cursor)
 {
-    uint64_t v = ((const uint64_t *)list->items)[i];
+    uint64_t v = nori__pb_number(cursor);
     return field->kind == F_I32S ? (uint64_t)(int64_t)(int32_t)(uint32_t)v : v;
+}
+
+static nori__pb_cursor first(const nori__pb_field *field, const nori__pb_any_list *list)
+{
+    return nori__pb_is_numbers(field) ? nori__pb_numbers_of(list) : (nori__pb_cursor){.items = list->items};
+}
+
+static size_t numbers_size(const nori__pb_field *field, const nori__pb_any_list *list)
+{
+    nori__pb_cursor c = first(field, list);
+    size_t bytes = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        bytes += varint_size(entry(field, &c));
+    }
+    return bytes;
+}
+
+static void put_floats(writer *w, const nori__pb_field *field, const nori__pb_any_list *list)
+{
+    size_t size = nori__pb_item_size(field);
+    if (field->packed && list->count > 0) {
+        put_tag(w, field, PB_WT_STRING);
+        put_varint(w, list->count * size);
+        put_fixed(w, list->items, list->count, size);
+        return;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        put_tag(w, field, size == 4 ? PB_WT_32BIT : PB_WT_64BIT);
+        put_fixed(w, (const char *)list->items + i * size, 1, size);
+    }
 }
 
 static void put_numbers(writer *w, const nori__pb_field *field, const nori__pb_any_list *list)
 {
-    size_t size = nori__pb_item_size(field);
+    nori__pb_cursor c = first(field, list);
+    if (c.at && c.half == (field->kind == F_I32S)) { /* of this very field */
+        put_bytes(w, field, ((const nori__pb_any_numbers *)(const void *)list)->packed);
+        return;
+    }
     if (field->packed && list->count > 0) {
-        size_t bytes = list->count * size;
-        if (!nori__pb_is_fixed(field)) {
-            bytes = 0;
-            for (size_t i = 0; i < list->count; i++) {
-                bytes += varint_size(entry(field, list, i));
-            }
-        }
         put_tag(w, field, PB_WT_STRING);
-        put_varint(w, bytes);
-        if (nori__pb_is_fixed(field)) {
-            put_fixed(w, list->items, list->count, size);
-            return;
-        }
+        put_varint(w, numbers_size(field, list));
     }
     for (size_t i = 0; i < list->count; i++) {
-        if (nori__pb_is_fixed(field)) {
-            put_tag(w, field, size == 4 ? PB_WT_32BIT : PB_WT_64BIT);
-            put_fixed(w, (const char *)list->items + i * size, 1, size);
-            continue;
-        }
         if (!field->packed) {
             put_tag(w, field, PB_WT_VARINT);
         }
-        put_varint(w, entry(field, list, i));
+        put_varint(w, entry(field, &c));
     }
 }
 
@@ -256,7 +274,9 @@ static void put_field(writer *w, const nori__pb_message *m, const nori__pb_field
         }
         break;
     default:
-        if (belongs(m, field, object)) {
+        if (nori__pb_is_fixed(field)) {
+            put_floats(w, field, list);
+        } else if (belongs(m, field, object)) {
             put_numbers(w, field, list);
         }
     }

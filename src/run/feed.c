@@ -44,7 +44,8 @@ static int64_t first_number(const nori__pb_graph *g, nori__str name)
         memcpy(&first, t->raw.p, sizeof(first));
         nori__order(NORI_INT64, &first, sizeof(first));
     } else if (list && t->ints.count > 0) {
-        first = t->ints.items[0];
+        nori__pb_cursor entries = nori__pb_numbers_of(&t->ints);
+        first = (int64_t)nori__pb_number(&entries);
     }
     return first;
 }

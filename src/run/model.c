@@ -10,6 +10,8 @@
 #include "platform/map_holds.h"
 #include "run/plan_file.h"
 
+#define READ_MUCH ((size_t)16 << 20)
+
 void nori_load_options_default(nori_load_options *options)
 {
     NORI__ASKED(options, );
@@ -197,6 +199,9 @@ static nori_status finish(loading *l, nori_model **out)
     if (status != NORI_OK) {
         nori__release(s->allocator, m, sizeof(*m));
         return status;
+    }
+    if (s->file.size >= READ_MUCH) { /* tensors that were decoded or counted need the file's pages no more */
+        nori__map_relax(&s->file);
     }
     m->source = s;
     m->ir->custom = nori__registry_of(s->env);

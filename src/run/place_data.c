@@ -75,6 +75,7 @@ static nori_status move_out(nori__placing *s, nori__pb_tensor *t, bool of_file, 
     t->has_raw = false;
     t->raw = (nori__str){NULL, 0};
     t->floats.count = t->doubles.count = t->ints.count = t->uints.count = 0;
+    t->ints.packed = t->uints.packed = (nori__str){NULL, 0};
     t->head.present = 0;
     return NORI_OK;
 }

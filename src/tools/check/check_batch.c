@@ -7,7 +7,7 @@
 /* Declared first axis of an input that looks like a batch: 1 or free, rank at least 2. */
 static bool batch_axis(const nori__value *v, nori__dim *dim)
 {
-    if (nori__value_const(v) || v->type.kind != NORI_KIND_TENSOR || v->type.rank < 2) {
+    if (nori__value_as_is(v) || v->type.kind != NORI_KIND_TENSOR || v->type.rank < 2) {
         return false;
     }
     *dim = v->type.dims[0];
@@ -27,7 +27,7 @@ static int64_t baked_size(const nori__node *n)
         const int64_t *shape = nori__attr_ints(n, "shape", &count);
         first = shape && count > 0 ? shape[0] : -1;
     } else if (n->input_count > 1) {
-        const nori_tensor *t = nori__value_const(n->inputs[1]);
+        const nori_tensor *t = nori__value_as_is(n->inputs[1]);
         if (t && t->kind == NORI_KIND_TENSOR && t->type == NORI_INT64 && t->rank == 1 &&
             t->count > 0) {
             count = (size_t)t->count;
@@ -43,7 +43,7 @@ static bool computes_shapes(const nori__graph *g)
 {
     for (const nori__node *n = g->first; n; n = n->next) {
         if (nori__node_is(n, NORI__OP_ONNX_Reshape) && n->input_count > 1 && n->inputs[1] &&
-            !nori__value_const(n->inputs[1])) {
+            !nori__value_as_is(n->inputs[1])) {
             return true;
         }
     }
@@ -68,7 +68,7 @@ void nori__check_batch(nori_findings *f, const nori__ir *ir)
     for (const nori__node *n = ir->main->first; n; n = n->next) {
         int64_t size = baked_size(n);
         const nori__value *data = n->input_count > 0 ? n->inputs[0] : NULL;
-        if (size < 0 || !data || nori__value_const(data)) {
+        if (size < 0 || !data || nori__value_as_is(data)) {
             continue;
         }
         if (data->type.kind == NORI_KIND_TENSOR && data->type.rank > 0) {

@@ -79,7 +79,7 @@ static void load(nori__shape *out, const nori__value *v)
         out->dims[i] = v->type.dims[i];
     }
     out->of = v->type.of;
-    out->tensor = nori__value_const(v);
+    out->tensor = nori__value_as_is(v);
     if (v->data && v->data_count >= 0 && v->data_count <= NORI_MAX_RANK) {
         out->data_count = v->data_count;
         for (int32_t i = 0; i < v->data_count; i++) {

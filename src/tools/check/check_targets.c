@@ -87,7 +87,7 @@ static bool is_work(const nori__node *n)
     }
     for (uint32_t i = 0; i < n->input_count; i++) {
         const nori__value *v = n->inputs[i];
-        variable |= v && !nori__value_const(v) && v->data_count <= 0;
+        variable |= v && !nori__value_as_is(v) && v->data_count <= 0;
     }
     return variable;
 }

@@ -50,7 +50,7 @@ static nori_status take_constants(nori__ir *ir, const nori__ir *folded, size_t *
         for (uint32_t i = 0; i < n->output_count && all; i++) {
             const nori__value *v = n->outputs[i];
             const nori__value *f = v ? nori__edit_value(folded, v->name) : NULL;
-            all = !v || (f && !f->producer && nori__value_const(f));
+            all = !v || (f && !f->producer && nori__value_as_is(f));
         }
         if (!all) {
             continue;

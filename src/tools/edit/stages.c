@@ -37,7 +37,7 @@ nori_status nori__order_find(const nori__ir *ir, nori__arena *arena, nori__order
         return nori__no_memory(err);
     }
     for (const nori__value *v = g->values; v; v = v->next) {
-        o->made[v->id] = nori__value_const(v) != NULL;
+        o->made[v->id] = nori__value_as_is(v) != NULL;
     }
     for (nori__node *n = g->first; n; n = n->next) {
         bool constant = constant_node(o, n);

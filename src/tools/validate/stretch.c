@@ -53,7 +53,7 @@ static bool take(walk *w, nori__node *n)
 static bool read_value(void *user, nori__value *v)
 {
     walk *w = user;
-    if (nori__value_const(v) || w->s->known(w->s->user, v)) {
+    if (nori__value_as_is(v) || w->s->known(w->s->user, v)) {
         return true;
     }
     if (!v->producer) {
