@@ -617,7 +617,7 @@ static void packed_and_unpacked(void **state)
     nori__text_free(&t);
 }
 
-/* Packed floats of a tensor are pointed at wherever they are; those of an attribute where aligned, else copied. */
+/* Packed floats of a tensor are pointed at wherever they are; those of an attribute where aligned. */
 static void packed_floats_are_not_copied(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Tensors whose integers are varints of the file: large lists stay packed until somebody builds the tensor, give
- * what raw bytes give, cost no more memory than their tensor, and are written back as they were. */
+/* Tensors whose integers are varints of the file: large lists stay packed until somebody builds the
+ * tensor, give what raw bytes give, cost no more memory than their tensor, and are written back as they
+ * were. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +102,8 @@ static void values_and_bytes(void **state)
     }
 }
 
-/* -1 in five bytes, as some writers have it, is -1 in any type; int64 in int32_data goes out as int64_data. */
+/* -1 in five bytes, as some writers have it, is -1 in any type; int64 in int32_data goes out as
+ * int64_data. */
 static void halves_have_signs(void **state)
 {
     (void)state;
@@ -144,7 +146,8 @@ static void pieces_are_joined(void **state)
 {
     (void)state;
     for (int form = 0; form < 3; form++) {
-        nori__text t = wire_new(), list = list_of(MANY, false), more = list_of(MANY, false), none = wire_new();
+        nori__text t = wire_new(), none = wire_new();
+        nori__text list = list_of(MANY, false), more = list_of(MANY, false);
         wire_int(&t, 1, form == 0 ? 2 * MANY : form == 1 ? MANY + 1 : MANY);
         wire_int(&t, 2, NORI_INT64);
         wire_sub(&t, 7, &list);

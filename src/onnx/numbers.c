@@ -1,5 +1,6 @@
-/* numbers.c: the integers of a tensor's lists, decoded when the file was read, or packed in it still: a list of
- * bytes as 64-bit numbers would be eight times its file. Whoever needs them takes one after another. */
+/* numbers.c: the integers of a tensor's lists, decoded when the file was read, or packed in it still: a
+ * list of bytes as 64-bit numbers would be eight times its file. Whoever needs them takes one after
+ * another. */
 #include "onnx/fields.h"
 
 bool nori__pb_numbers_fit(nori__str packed)
