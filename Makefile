@@ -5,6 +5,7 @@ PREFIX = /usr/local
 
 TIME = 60
 ENGINE = libfuzzer
+SEED = 0
 
 .PHONY: all setup build run test test-all analyze coverage bench fuzz install package clean
 all: build
@@ -52,10 +53,11 @@ bench: build
 	@NORI_TEST_TIMES=1 ctest --test-dir $(BUILD) -R '^(creation|cpu_half|memory)$$' || true
 	@bench/targets.py --build $(BUILD) $(if $(MODELS),--models $(MODELS)) $(TARGETS)
 
-# Each fuzz target for TIME seconds, one after another, then a table. ENGINE=afl: by AFL++.
+# Each fuzz target for TIME seconds, one after another, then a table. ENGINE=afl: by AFL++. SEED: the same
+# changes each time, from the same corpus.
 fuzz:
 	@tools/setup.sh clang libclang-rt-dev $(if $(filter afl,$(ENGINE)),afl++)
-	@fuzz/campaign.py --seconds $(TIME) --engine $(ENGINE) $(TARGETS)
+	@fuzz/campaign.py --seconds $(TIME) --engine $(ENGINE) --seed $(SEED) $(TARGETS)
 
 # Installs what `make build` made; DESTDIR is put before every path.
 install:

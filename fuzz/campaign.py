@@ -8,6 +8,7 @@ seconds since the last finding.
 
 A finding is put into build/fuzz-corpus/found/TARGET, with the report in TARGET.log; exit code 1."""
 import argparse
+import base64
 import json
 import os
 import re
@@ -21,6 +22,7 @@ ENGINES = ("libfuzzer", "afl")
 PRESET = {"libfuzzer": "fuzz", "afl": "afl"}
 LARGEST = 65536
 SLOW = 10  # processor seconds
+SHOWN = 3000  # bytes of a finding that are printed
 
 
 class Record:
@@ -97,8 +99,8 @@ def spent():
 
 
 class LibFuzzer:
-    def __init__(self, corpus):
-        self.corpus, self.where = corpus, os.path.join(ROOT, "build/fuzz/fuzz/fuzz_")
+    def __init__(self, corpus, seed):
+        self.corpus, self.where, self.seed = corpus, os.path.join(ROOT, "build/fuzz/fuzz/fuzz_"), seed
 
     def run(self, target, seconds, seeds):
         """One run: executions, edges known before and after, findings, size of the corpus."""
@@ -106,12 +108,13 @@ class LibFuzzer:
         os.makedirs(kept, exist_ok=True)
         os.makedirs(found, exist_ok=True)
         os.makedirs(os.path.join(seeds, target), exist_ok=True)  # a target may have none
-        before = files(found)
+        before = set(os.listdir(found))
         log = found + ".log"
         with open(log, "w") as f:
             p = subprocess.Popen(
                 [self.where + target, "-max_total_time=%d" % seconds, "-timeout=25", "-rss_limit_mb=2560",
-                 "-max_len=%d" % LARGEST, "-print_final_stats=1", "-dict=%s/fuzz.dict" % seeds,
+                 "-max_len=%d" % LARGEST, "-print_final_stats=1", "-seed=%d" % self.seed,
+                 "-dict=%s/fuzz.dict" % seeds,
                  "-artifact_prefix=%s/" % found, kept, os.path.join(seeds, target)],
                 stdout=f, stderr=subprocess.STDOUT, env=environment())
             wait(p, seconds)
@@ -120,8 +123,24 @@ class LibFuzzer:
         runs = number(r"stat::number_of_executed_units:\s*(\d+)", text)
         first, last = number(r"\bINITED\s+cov: (\d+)", text), number(r"\bcov: (\d+)", text)
         busy = self.busy(target, found)
-        broke = files(found) - before
+        new = sorted(set(os.listdir(found)) - before)
+        if new or (p.returncode and not busy):
+            self.show_finding(target, text, [os.path.join(found, n) for n in new])
+        broke = len(new)
         return runs, first, last, max(broke, 1 if p.returncode and not busy else 0), files(kept)
+
+    @staticmethod
+    def show_finding(target, text, paths):
+        """What is needed to see it again, where only this output is left."""
+        said = [line for line in text.splitlines() if re.search(r"ERROR|runtime error|SUMMARY|^\s+#\d+ ", line)]
+        print("%s: %s" % (target, "\n    ".join(said[:12])))
+        for path in paths:
+            size = os.path.getsize(path)
+            print("%s (%d bytes)%s" % (path, size, " as base64:" if size <= SHOWN else ""))
+            if size <= SHOWN:
+                with open(path, "rb") as f:
+                    print(base64.b64encode(f.read()).decode())
+        sys.stdout.flush()
 
     def busy(self, target, found):
         """Inputs that were slow by the clock alone, on a machine with other work, are no findings. How many."""
@@ -214,6 +233,7 @@ def main():
     p.add_argument("--seconds", type=int, default=60, help="of each target in a round")
     p.add_argument("--rounds", type=int, default=1, help="0: until stopped")
     p.add_argument("--engine", choices=ENGINES, default="libfuzzer")
+    p.add_argument("--seed", type=int, default=0, help="of libFuzzer's changes; 0: another one each time")
     p.add_argument("--corpus", default=os.path.join(ROOT, "build", "fuzz-corpus"))
     p.add_argument("--no-build", action="store_true", help="what is built already is run")
     p.add_argument("--table", action="store_true", help="only what was run so far")
@@ -236,7 +256,7 @@ def main():
         subprocess.run([sys.executable, os.path.join(ROOT, "fuzz/make_seeds.py"), "--nori", where + "/nori",
                         "--shared", os.path.join(ROOT, "..", "shared"), seeds], check=True,
                        stdout=subprocess.DEVNULL, env=dict(environment(), ASAN_OPTIONS="detect_leaks=0"))
-    engine = LibFuzzer(args.corpus) if args.engine == "libfuzzer" else Afl(args.corpus)
+    engine = LibFuzzer(args.corpus, args.seed) if args.engine == "libfuzzer" else Afl(args.corpus)
     total, done = 0, 0
     try:
         while args.rounds == 0 or done < args.rounds:

@@ -25,6 +25,7 @@ static nori__pb_node *begin(int64_t opset, const char *op, const char *inputs,
     make_input(&m, &m.graph, "x", NORI_FLOAT, "2 3 4 5");
     make_input(&m, &m.graph, "b", NORI_FLOAT, "3");
     make_input(&m, &m.graph, "scales", NORI_FLOAT, "4");
+    make_input(&m, &m.graph, "at", NORI_INT64, "2 3 4 5");
     make_input(&m, &m.graph, "grid", NORI_FLOAT, "2 6 6 2");
     make_ints(&m, &m.graph, "two", 1, (int64_t[]){2});
     make_ints(&m, &m.graph, "one", 1, (int64_t[]){1});
@@ -275,7 +276,7 @@ static void names_and_defaults(void **state)
     assert_int_equal(upgrade(&err), NORI_ERROR_MODEL);
     end();
 
-    begin(9, "Scatter", "x x x", "y");
+    begin(9, "Scatter", "x at x", "y");
     assert_true(nori__node_is(upgraded(), NORI__OP_ONNX_ScatterElements));
     end();
 

@@ -69,6 +69,26 @@ static nori_status check_outputs(const nori__node *n, const nori__schema *s, nor
                           "%s (version %d) has at most %u outputs, found %" PRIu32, n->op_type,
                           s->since, s->max_out, count);
     }
+    if (n->output_count < s->min_out) {
+        return nori__fail(err, NORI_ERROR_MODEL, "%s (version %d) has at least %u outputs, found %" PRIu32,
+                          n->op_type, s->since, s->min_out, n->output_count);
+    }
+    return NORI_OK;
+}
+
+/* Kernels write what an operator always has: where nobody gave it a name, a value stands for it. */
+static nori_status name_outputs(nori__node *n, const nori__schema *s, nori_error *err)
+{
+    for (uint32_t i = 0; i < n->output_count && i < s->n_out; i++) {
+        if (s->out[i].option == NORI__ARG_SINGLE && !n->outputs[i]) {
+            nori__value *made = nori__value_new(n->graph, NULL);
+            if (!made) {
+                return nori__no_memory(err);
+            }
+            made->producer = n;
+            n->outputs[i] = made;
+        }
+    }
     return NORI_OK;
 }
 
@@ -88,10 +108,10 @@ static nori_status check_attributes(const nori__node *n, const nori__schema *s, 
     return NORI_OK;
 }
 
-nori_status nori__require_arity(const nori__ir *ir, nori_error *err)
+nori_status nori__require_arity(nori__ir *ir, nori_error *err)
 {
-    for (const nori__graph *g = ir->graphs; g; g = g->next_graph) {
-        for (const nori__node *n = g->first; n; n = n->next) {
+    for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
+        for (nori__node *n = g->first; n; n = n->next) {
             const nori__schema *s = n->op ? n->schema : NULL;
             nori_status status = s ? check_inputs(n, s, err) : NORI_OK;
             if (s && status == NORI_OK) {
@@ -99,6 +119,9 @@ nori_status nori__require_arity(const nori__ir *ir, nori_error *err)
             }
             if (s && status == NORI_OK) {
                 status = check_attributes(n, s, err);
+            }
+            if (s && status == NORI_OK) {
+                status = name_outputs(n, s, err);
             }
             if (status != NORI_OK) {
                 char path[512];

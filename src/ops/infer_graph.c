@@ -6,6 +6,7 @@
  * before, so a wrong guess (a loop's first shape) cannot stay. */
 #include "ops/infer_body.h"
 #include "ops/resolve.h"
+#include "ops/takes.h"
 
 typedef struct frame {
     nori__graph *graph;
@@ -206,6 +207,7 @@ static nori_status infer_node(inferer *w, nori__node *node)
     }
     nori__infer c = {.node = node, .in = w->shapes, .out = out, .arena = &w->ir->arena,
                      .err = w->err};
+    NORI__TRY(nori__require_types(&c));
     NORI__TRY(node->op->infer(&c));
     for (size_t i = 0; i < n_out; i++) {
         if (node->outputs[i]) {

@@ -48,6 +48,7 @@ nori_sources(
     resolve.c
     schema.c
     support.c
+    takes.c
     upgrade.c
     upgrade_forms.c
     upgrade_meaning.c

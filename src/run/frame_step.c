@@ -1,4 +1,5 @@
 /* frame_step.c: one step of a plan: its tensors and memory, and what a running kernel may call. */
+#include "ops/takes.h"
 #include "run/frame.h"
 
 /* ---- what kernels call ---- */
@@ -132,6 +133,7 @@ static nori_status prepare_late(nori__frame *f, const nori__step *step, nori_cal
         shape_unknown(&out[i]);
     }
     nori__infer c = {.node = step->node, .in = in, .out = out, .err = call->err};
+    NORI__TRY(nori__require_types(&c)); /* what a sequence held may be anything */
     NORI__TRY(op->infer(&c));
     for (uint32_t i = 0; i < step->n_out; i++) {
         int64_t dims[NORI_MAX_RANK];

@@ -70,7 +70,7 @@ class Profile(case.Case):
         self.assertEqual(p["up_bytes"], asked[-1][2])
         self.assertTrue(4800 < p["up_bytes"] < 5200, p["up_bytes"])
         self.assertEqual(p["connect"]["count"], 5)
-        self.assertGreater(p["rtt"]["ms"][8], 0.05)  # a Python server takes longer for anything
+        self.assertGreater(p["rtt"]["ms"][8], 0.005)  # a call of another process takes longer anywhere
 
     def test_server_without_statistics(self):
         model = self.file("m.onnx", mf.one_node("Neg", [4], [4]))

@@ -1,35 +1,14 @@
 /* check_types.c: element types of one node's inputs and outputs against its version's facts. */
 #include <stdio.h>
 
+#include "ops/takes.h"
 #include "tools/check/check_internal.h"
 
-#define BIT(n) (UINT64_C(1) << (n))
-#define TENSOR_BITS (BIT(NORI_TYPE_COUNT) - 2)
+#define TENSOR_BITS ((UINT64_C(1) << NORI_TYPE_COUNT) - 2)
 
-/* What a value is as a bit of nori__schema_arg.types; 0: not known. */
-static uint64_t type_bit(const nori__type *t)
+static uint64_t type_bits(const nori__type *t)
 {
-    switch (t->kind) {
-    case NORI_KIND_TENSOR:
-        return t->elem > 0 && t->elem < NORI_TYPE_COUNT ? BIT(t->elem) : 0;
-    case NORI_KIND_SEQUENCE:
-        if (!t->of || t->of->kind == NORI_KIND_UNKNOWN) {
-            return 0;
-        }
-        return BIT(t->of->kind == NORI_KIND_MAP ? NORI__TYPES_SEQ_MAP : NORI__TYPES_SEQ_TENSOR);
-    case NORI_KIND_OPTIONAL:
-        if (!t->of || t->of->kind == NORI_KIND_UNKNOWN) {
-            return 0;
-        }
-        return BIT(t->of->kind == NORI_KIND_SEQUENCE ? NORI__TYPES_OPT_SEQ
-                                                     : NORI__TYPES_OPT_TENSOR);
-    case NORI_KIND_MAP:
-        return BIT(NORI__TYPES_MAP);
-    case NORI_KIND_SPARSE:
-        return BIT(NORI__TYPES_SPARSE);
-    default:
-        return 0;
-    }
+    return nori__types_of((nori_kind)t->kind, (nori_type)t->elem, t->of);
 }
 
 /* The same kind and element type all the way down, as far as both are known. */
@@ -45,37 +24,13 @@ static bool same_type(const nori__type *a, const nori__type *b)
     return true;
 }
 
-static const char *const kind_words[] = {
-    [NORI__TYPES_SEQ_TENSOR - 32] = "sequence of tensors",
-    [NORI__TYPES_SEQ_MAP - 32] = "sequence of maps",
-    [NORI__TYPES_OPT_TENSOR - 32] = "optional tensor",
-    [NORI__TYPES_OPT_SEQ - 32] = "optional sequence",
-    [NORI__TYPES_MAP - 32] = "map",
-    [NORI__TYPES_SPARSE - 32] = "sparse tensor",
-};
-
-/* "bool, int32, int64" into out, cut to size. */
-static void types_text(uint64_t types, char *out, size_t size)
+static const nori__schema_arg *argument(const nori__schema *s, uint32_t i, bool output)
 {
-    size_t at = 0;
-    out[0] = '\0';
-    for (unsigned i = 1; i < 32 + NORI__COUNT(kind_words); i++) {
-        if (!(types & BIT(i))) {
-            continue;
-        }
-        const char *word = i < NORI_TYPE_COUNT ? nori_type_name((nori_type)i)
-                           : i >= 32           ? kind_words[i - 32]
-                                               : "?";
-        int n = snprintf(out + at, size - at, "%s%s", at ? ", " : "", word);
-        if (n < 0 || (size_t)n >= size - at) {
-            return;
-        }
-        at += (size_t)n;
-    }
+    return output ? nori__schema_arg_at(s->out, s->n_out, i) : nori__schema_arg_at(s->in, s->n_in, i);
 }
 
 /* The first later version whose argument takes the type, or else any version, or 0. */
-static int version_taking(const nori__schema *s, unsigned arg, bool output, uint64_t bit)
+static int version_taking(const nori__schema *s, uint32_t i, bool output, uint64_t bits)
 {
     int found = 0;
     for (int64_t v = 1; v <= nori__opset_max(s->domain); v++) {
@@ -83,8 +38,8 @@ static int version_taking(const nori__schema *s, unsigned arg, bool output, uint
         if (!other || other->since != v) {
             continue;
         }
-        unsigned n = output ? other->n_out : other->n_in;
-        if (arg < n && ((output ? other->out : other->in)[arg].types & bit)) {
+        const nori__schema_arg *there = argument(other, i, output);
+        if (there && (there->types & bits)) {
             found = (int)v;
             if (v > s->since) {
                 break;
@@ -102,21 +57,22 @@ typedef struct binding {
 } binding;
 enum { MAX_BINDINGS = 8 }; /* no operator has more type constraints */
 
-static void check_one(nori_findings *f, const nori__node *node, const nori__schema *s, unsigned arg,
-                      bool output, const nori__type *type, binding *bound)
+static void check_one(nori_findings *f, const nori__node *node, const nori__schema *s, uint32_t i,
+                      bool output, binding *bound)
 {
-    const nori__schema_arg *fact = &(output ? s->out : s->in)[arg];
-    uint64_t bit = type_bit(type);
-    if (bit == 0) {
+    const nori__schema_arg *fact = argument(s, i, output);
+    const nori__type *type = &(output ? node->outputs : node->inputs)[i]->type;
+    uint64_t bits = type_bits(type);
+    if (bits == 0) {
         return;
     }
     const char *side = output ? "output" : "input";
-    char found[64];
-    types_text(bit, found, sizeof(found));
-    if (!(fact->types & bit)) {
+    char found[128];
+    nori__types_text(bits, found, sizeof(found));
+    if (!(fact->types & bits)) {
         char list[512];
-        types_text(fact->types, list, sizeof(list));
-        int other = version_taking(s, arg, output, bit);
+        nori__types_text(fact->types, list, sizeof(list));
+        int other = version_taking(s, i, output, bits);
         const char *hint;
         if (other) {
             hint = nori__arena_printf(
@@ -133,31 +89,22 @@ static void check_one(nori_findings *f, const nori__node *node, const nori__sche
     if (!fact->constraint || (fact->option == NORI__ARG_VARIADIC && !fact->homogeneous)) {
         return;
     }
-    for (unsigned i = 0; i < MAX_BINDINGS; i++) {
-        if (!bound[i].constraint) {
-            bound[i] = (binding){fact->constraint, type, fact->name};
+    for (unsigned k = 0; k < MAX_BINDINGS; k++) {
+        if (!bound[k].constraint) {
+            bound[k] = (binding){fact->constraint, type, fact->name};
             return;
         }
-        if (nori__same(bound[i].constraint, fact->constraint)) {
-            if (!same_type(bound[i].type, type)) {
-                char first[64];
-                types_text(type_bit(bound[i].type), first, sizeof(first));
+        if (nori__same(bound[k].constraint, fact->constraint)) {
+            if (!same_type(bound[k].type, type)) {
+                char first[128];
+                nori__types_text(type_bits(bound[k].type), first, sizeof(first));
                 nori__found_at(f, NORI_SEVERITY_ERROR, "type", node, NULL,
                                "%s: %s %s (%s) and %s (%s) must have one type, %s", node->op_type,
-                               side, fact->name, found, bound[i].arg, first, fact->constraint);
+                               side, fact->name, found, bound[k].arg, first, fact->constraint);
             }
             return;
         }
     }
-}
-
-/* Formal argument of position i: the last one repeats when variadic. */
-static int formal(uint32_t i, unsigned n, const nori__schema_arg *args)
-{
-    if (i < n) {
-        return (int)i;
-    }
-    return n > 0 && args[n - 1].option == NORI__ARG_VARIADIC ? (int)n - 1 : -1;
 }
 
 bool nori__check_types(nori_findings *f, const nori__node *node, const nori__schema *s,
@@ -166,19 +113,17 @@ bool nori__check_types(nori_findings *f, const nori__node *node, const nori__sch
     binding bound[MAX_BINDINGS] = {{0}};
     size_t before = f->said;
     for (uint32_t i = 0; i < node->input_count; i++) {
-        int arg = formal(i, s->n_in, s->in);
-        if (node->inputs[i] && arg >= 0) {
-            check_one(f, node, s, (unsigned)arg, false, &node->inputs[i]->type, bound);
+        if (node->inputs[i] && argument(s, i, false)) {
+            check_one(f, node, s, i, false, bound);
         }
     }
     for (uint32_t i = 0; i < node->output_count; i++) {
         known[i] = (nori__type){.kind = NORI_KIND_UNKNOWN, .rank = -1};
-        int arg = formal(i, s->n_out, s->out);
-        if (arg < 0 || !node->outputs[i]) {
+        const nori__schema_arg *fact = argument(s, i, true);
+        if (!fact || !node->outputs[i]) {
             continue;
         }
-        const nori__schema_arg *fact = &s->out[arg];
-        check_one(f, node, s, (unsigned)arg, true, &node->outputs[i]->type, bound);
+        check_one(f, node, s, i, true, bound);
         if (fact->option == NORI__ARG_VARIADIC && !fact->homogeneous) {
             continue;
         }
@@ -193,7 +138,7 @@ bool nori__check_types(nori_findings *f, const nori__node *node, const nori__sch
         if (known[i].kind == NORI_KIND_UNKNOWN && (fact->types & TENSOR_BITS) == fact->types &&
             (fact->types & (fact->types - 1)) == 0) {
             known[i].kind = NORI_KIND_TENSOR;
-            while (!(fact->types & BIT(known[i].elem))) {
+            while (!(fact->types & (UINT64_C(1) << known[i].elem))) {
                 known[i].elem++;
             }
         }
