@@ -243,6 +243,14 @@ static void test_quantize(void **state)
     one_input(&o, NORI_UINT4, ONE_DIMS(2, 1), ONE_F(1, 8));
     one_i(&o, "block_size", 2);
     one_expect(&o, NORI_FLOAT16, ONE_DIMS(2, 2), ONE_F(-0.5, 7, -2, 0));
+    for (int precision = 0; precision < 2; precision++) { /* 64.67, of which bfloat16 makes 64.5 */
+        one_begin(&o, "", "QuantizeLinear", 1, 0);
+        one_input(&o, NORI_FLOAT, ONE_DIMS(1), ONE_F(6.0625));
+        one_scalar(&o, NORI_BFLOAT16, 0.09375);
+        one_scalar(&o, NORI_UINT16, 1);
+        one_i(&o, "precision", precision); /* 0, the default: that of the scale */
+        one_expect(&o, NORI_UINT16, ONE_DIMS(1), ONE_F(precision ? 66 : 65));
+    }
     one_begin(&o, "", "QuantizeLinear", 1, 0);
     one_input(&o, NORI_FLOAT, ONE_DIMS(2, 3), NULL);
     one_input(&o, NORI_FLOAT, ONE_DIMS(2), ONE_F(1, 1));

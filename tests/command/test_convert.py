@@ -183,6 +183,15 @@ class Convert(case.Case):
         self.convert(model, "--opset", "2")
         self.same(model)
 
+    def test_parts_that_nobody_takes(self):
+        model = self.text("p", 18, "(float[4] x) => (float[a] y)", "y = Split <num_outputs = 2> (x)")
+        self.assertIn("1 outputs of 2 parts", self.convert(model, "--opset", "13", code=4).err)
+
+    def test_a_scale_of_another_type(self):
+        model = self.text("q", 23, "(float[4] x) => (uint8[4] y) <bfloat16 s = {0.5}, uint8 z = {0}>",
+                          "y = QuantizeLinear (x, s, z)")
+        self.assertIn("of one type", self.convert(model, "--opset", "21", code=4).err)
+
     def test_all_that_stands_in_the_way_at_once(self):
         graph = f.Graph([f.node("Trilu", ["x"], ["a"], name="first"),
                          f.node("Squeeze", ["a", "axes"], ["b"], name="second"),

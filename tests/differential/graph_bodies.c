@@ -227,13 +227,16 @@ static bool run_body(walk *w)
     return fine;
 }
 
-/* Outputs from the body's `first` on: n_kept go to the next turn, the others are lines. */
-static bool end_turn(walk *w, size_t first)
+/* Outputs from the body's `first` on: n_kept go to the next turn, the others are lines. fixed: what
+ * goes on keeps type and shape, which the standard infers of a Scan's states, not of a Loop's. */
+static bool end_turn(walk *w, size_t first, bool fixed)
 {
     held kept[MOST_KEPT] = {{{NULL}}};
+    bool same = true;
     bool fine = w->body->outputs.count == first + w->n_kept + w->n_lines && w->turns < MOST_TURNS;
     for (size_t i = 0; fine && i < w->n_kept; i++) {
         fine = hold(w->all, w->body->outputs.items[first + i].name, &kept[i]);
+        same = same && fine && fixed && graphs_one_form(kept[i].v[0], w->kept[i].v[0]);
     }
     for (size_t i = 0; fine && i < w->n_lines; i++) {
         fine = hold(w->all, w->body->outputs.items[first + w->n_kept + i].name,
@@ -243,6 +246,9 @@ static bool end_turn(walk *w, size_t first)
     w->turns += fine;
     let_go(w->kept, w->n_kept);
     memcpy(w->kept, kept, sizeof(kept));
+    if (fine && fixed && w->n_kept > 0 && !same) {
+        return no(w->why, "a state that changes its form");
+    }
     return fine || no(w->why, "a body with other outputs than its node has");
 }
 
@@ -278,7 +284,7 @@ static bool of_if(walk *w)
     const nori__pb_attr *branch = graphs_attr(w->node, yes ? "then_branch" : "else_branch");
     w->body = branch ? branch->g : NULL;
     w->n_kept = w->body ? w->body->outputs.count : 0;
-    return w->body && w->n_kept <= MOST_KEPT && run_body(w) && end_turn(w, 0) && results(w);
+    return w->body && w->n_kept <= MOST_KEPT && run_body(w) && end_turn(w, 0, false) && results(w);
 }
 
 static bool of_loop(walk *w)
@@ -310,7 +316,7 @@ static bool of_loop(walk *w)
         }
         fine = fine && run_body(w) &&
                number(w->all, w->body->outputs.items[0].name, NORI_BOOL, 1, &on, w->why) &&
-               end_turn(w, 1);
+               end_turn(w, 1, false);
     }
     return fine && results(w);
 }
@@ -358,7 +364,7 @@ static bool of_scan(walk *w)
         if (!fine) {
             return no(w->why, "what is scanned has no few slices");
         }
-        fine = run_body(w) && end_turn(w, 0);
+        fine = run_body(w) && end_turn(w, 0, true);
     } while (fine && (int64_t)w->turns < length);
     return fine && results(w);
 }

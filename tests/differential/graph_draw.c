@@ -374,7 +374,7 @@ static void some_attr(one_op *o, nori__pb_node *n, const nori__schema_attr *a)
                                                   &d->rng, d->opset >= 21   ? 17
                                                            : d->opset >= 13 ? 15
                                                                             : 14)]
-                                            : graphs_below(&d->rng, 3);
+                                            : graphs_below(&d->rng, graphs_is_flag(a->name, strlen(a->name)) ? 2 : 3);
         make_attr_int(m, n, a->name, v[0]);
         break;
     case NORI__ATTR_FLOAT:
@@ -450,11 +450,18 @@ static void any_node(drawing *d)
                               *name ? name : "-");
     }
     int n_out = o.s->min_out + (o.s->max_out > o.s->min_out && graphs_chance(&d->rng, 40));
-    nori__pb_node *node = draw_node(d, o.s->domain, o.s->name, inputs, n_out > 0 ? n_out : 1);
+    n_out = n_out > 0 ? n_out : 1;
+    nori__pb_node *node = draw_node(d, o.s->domain, o.s->name, inputs, n_out);
     for (unsigned i = 0; i < o.s->n_attr; i++) {
         if (o.s->attrs[i].required || graphs_chance(&d->rng, 25)) {
             some_attr(&o, node, &o.s->attrs[i]);
         }
+    }
+    if (strcmp(o.s->name, "Split") == 0 && d->opset >= 18 && n_in < 2) {
+        bool drawn = graphs_attr(node, "num_outputs") != NULL;
+        nori__pb_attr *parts = drawn ? (nori__pb_attr *)graphs_attr(node, "num_outputs")
+                                     : make_attr(&d->c->m, node, "num_outputs", NORI__ATTR_INT);
+        parts->i = n_out;
     }
     draw_try(d);
 }

@@ -1,8 +1,8 @@
 /* graph_main.c: nori-graphs, random graphs run in many ways.
  *
  *     nori-graphs [--count N] [--seed N] [--nodes N] [--ort LIBRARY] [--keep FOLDER] [--state FILE]
- *     nori-graphs --replay FOLDER ...     cases that were kept; a folder holds model.onnx and
- * input_N.pb
+ *     nori-graphs [--ort LIBRARY] --replay FOLDER ...     cases that were kept; a folder holds
+ * model.onnx and input_N.pb
  *
  * The first fault of each kind is made small and kept in FOLDER/SEED; exit code 1 then. --state
  * continues where the last run with that file ended, and adds up what was run without a fault. */
@@ -24,10 +24,6 @@ static struct {
 static struct {
     unsigned long long next, graphs, nodes, clean, faults, runs, unsteady, ort_ran;
 } total;
-
-static unsigned long
-    ops_of_ort[512]; /* graphs that ONNX Runtime alone sees otherwise, by operator */
-static char ort_names[512][40];
 
 static void load_state(void)
 {
@@ -67,54 +63,6 @@ static void save_state(void)
         fprintf(stderr, "nori-graphs: %s cannot be written: %s\n", o.state, strerror(errno));
         exit(2);
     }
-}
-
-/* ONNX Runtime differs from the standard in places (docs/differences.md): what one node of the
- * graph alone shows too is put down to that operator. */
-static bool ort_sees_one_otherwise(graphs_workers *w, size_t i, const graph_case *c)
-{
-    graphs_sets sets;
-    char why[GRAPHS_TEXT] = "";
-    bool found = false;
-    bool measured = graphs_measure_case(c, &sets, 5, false, why);
-    for (size_t k = 0; measured && !found && k < c->m.graph.nodes.count; k++) {
-        graph_case one;
-        graphs_fault fault;
-        const nori__pb_node *n = &c->m.graph.nodes.items[k];
-        if (graphs_has_bodies(n) || !graph_case_one(c, sets.of[0], k, &one)) {
-            continue;
-        }
-        found = graphs_faulty(w, i, &one, &fault);
-        for (size_t r = 0; found && r < NORI__COUNT(ort_names); r++) {
-            if (ops_of_ort[r] == 0) {
-                snprintf(ort_names[r], sizeof(ort_names[r]), "%.*s", (int)n->op_type.n,
-                         n->op_type.p);
-            }
-            if (strncmp(ort_names[r], n->op_type.p, n->op_type.n) == 0 &&
-                !ort_names[r][n->op_type.n]) {
-                ops_of_ort[r]++;
-                break;
-            }
-        }
-        graph_case_free(&one);
-    }
-    graphs_sets_free(&sets);
-    return found;
-}
-
-/* The same for what a node in a body may be: made small, it is a node alone. */
-static bool put_down_to_ort(graphs_workers *w, size_t i, const graph_case *c,
-                            const graphs_fault *fault)
-{
-    graph_case small;
-    graphs_fault left = *fault;
-    bool found = ort_sees_one_otherwise(w, i, c);
-    if (!found && graph_case_copy(c, &small)) {
-        graphs_shrink(w, &small, &left);
-        found = ort_sees_one_otherwise(w, i, &small);
-        graph_case_free(&small);
-    }
-    return found;
 }
 
 static void show(const graph_case *c, const graphs_fault *f, const char *worker)
@@ -182,7 +130,7 @@ static bool try_case(graphs_workers *w, graph_case *c, graphs_sets *sets, const 
         graphs_fault fault;
         if (!graphs_faulty(w, suspect, c, &fault)) {
             total.unsteady++;
-        } else if (!graphs_worker_is_ort(w, suspect) || !put_down_to_ort(w, suspect, c, &fault)) {
+        } else if (!graphs_worker_is_ort(w, suspect) || !graphs_peer_differs(w, suspect, c, &fault)) {
             keep(name, w, c, &fault);
             clean = false;
         }
@@ -202,7 +150,8 @@ static int replay(graphs_workers *w, int count, char **folders)
             return 2;
         }
         graphs_sets sets;
-        bool fine = graphs_measure_case(&c, &sets, 99, false, why);
+        graphs_look look = {.noise = 99};
+        bool fine = graphs_measure_case(&c, &sets, &look, false, why);
         if (fine) {
             fine = try_case(w, &c, &sets, "replayed", true, 0);
         } else {
@@ -248,11 +197,7 @@ static int random_graphs(graphs_workers *w)
            "since the last\n",
            total.graphs, total.graphs ? (double)total.nodes / (double)total.graphs : 0.0,
            total.runs, total.ort_ran, total.unsteady, total.faults, total.clean);
-    for (size_t r = 0; r < NORI__COUNT(ort_names) && ops_of_ort[r]; r++) {
-        printf("%s %s of this run, by one node alone (%lu)",
-               r ? "," : "ONNX Runtime sees otherwise:", ort_names[r], ops_of_ort[r]);
-    }
-    printf("%s", ops_of_ort[0] ? "\n" : "");
+    graphs_peer_report();
     return faults ? 1 : 0;
 }
 
@@ -278,10 +223,13 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "--worker") == 0) {
         return graphs_worker_main(argc, argv);
     }
-    bool cases = argc > 2 && strcmp(argv[1], "--replay") == 0;
-    for (first = cases ? argc : 1; first < argc; first += 2) {
+    bool cases = false;
+    for (first = 1; first < argc && !cases; first += 2) {
         const char *name = argv[first], *value = first + 1 < argc ? argv[first + 1] : NULL;
-        if (value && strcmp(name, "--count") == 0) {
+        if (value && strcmp(name, "--replay") == 0) {
+            cases = true; /* all that follows are folders */
+            first--;
+        } else if (value && strcmp(name, "--count") == 0) {
             o.count = (long)number(name, value);
         } else if (value && strcmp(name, "--seed") == 0) {
             o.seed = number(name, value);
@@ -299,7 +247,7 @@ int main(int argc, char **argv)
             fprintf(stderr,
                     "usage: nori-graphs [--count N] [--seed N] [--nodes N] [--faults N] [--ort "
                     "LIBRARY]\n"
-                    "                   [--keep FOLDER] [--state FILE] | --replay FOLDER ...\n");
+                    "                   [--keep FOLDER] [--state FILE] [--replay FOLDER ...]\n");
             return 2;
         }
     }
@@ -312,7 +260,7 @@ int main(int argc, char **argv)
         save_state();
     }
     graphs_workers *w = graphs_workers_open(argv[0], o.ort);
-    code = cases ? replay(w, argc - 2, argv + 2) : random_graphs(w);
+    code = cases ? replay(w, argc - first, argv + first) : random_graphs(w);
     graphs_workers_close(w);
     return code;
 }

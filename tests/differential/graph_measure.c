@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "graphs.h"
-#include "ops/op.h"
 
 enum { MOST_ELEMENTS = 20000 };
 
@@ -44,60 +43,6 @@ void graphs_cut(graphs_values *all, size_t count)
     }
 }
 
-/* One rounding, times some: what a sum in another order may differ by. */
-static double grain(nori_type type)
-{
-    return type == NORI_FLOAT     ? 6e-7
-           : type == NORI_DOUBLE  ? 1e-14
-           : type == NORI_FLOAT16 ? 1e-3
-                                  : 8e-3;
-}
-
-static double largest(const nori_tensor *t)
-{
-    double most = 0;
-    for (int64_t i = 0; i < nori_tensor_elements(t); i++) {
-        double v = fabs(nori__tensor_get_f64(t, i));
-        most = isfinite(v) && v > most ? v : most;
-    }
-    return most;
-}
-
-static void disturb(nori_tensor *t, graphs_rng *r)
-{
-    double by = grain(nori_tensor_type(t)), most = largest(t);
-    for (int64_t i = 0; i < nori_tensor_elements(t); i++) {
-        double v = nori__tensor_get_f64(t, i);
-        if (isfinite(v)) {
-            nori__tensor_set_f64(
-                t, i, v + by * (graphs_unit(r) * fabs(v) + graphs_unit(r) * 0.25 * most));
-        }
-    }
-}
-
-/* Operators that only move elements round nothing. */
-static bool rounds(const nori__pb_node *n)
-{
-    char op[64], domain[32];
-    snprintf(op, sizeof(op), "%.*s", (int)n->op_type.n, n->op_type.p ? n->op_type.p : "");
-    snprintf(domain, sizeof(domain), "%.*s", (int)n->domain.n, n->domain.p ? n->domain.p : "");
-    const nori__op *known = nori__op_find(domain, op);
-    return !known || (strcmp(known->family, "move") != 0 && strcmp(known->family, "shape") != 0 &&
-                      strcmp(known->family, "cast") != 0);
-}
-
-static double spread_of(const graphs_value *v)
-{
-    double most = 0;
-    for (int64_t i = 0; i < nori_tensor_elements(v->v[0]); i++) {
-        for (int k = 1; k < GRAPHS_VARIANTS; k++) {
-            double off = fabs(nori__tensor_get_f64(v->v[k], i) - nori__tensor_get_f64(v->v[0], i));
-            most = off > most ? off : most;
-        }
-    }
-    return most;
-}
-
 /* Two tensors of one type and shape. */
 bool graphs_one_form(const nori_tensor *a, const nori_tensor *b)
 {
@@ -133,34 +78,6 @@ bool graphs_same_bits(const nori_tensor *a, const nori_tensor *b, char *why)
         snprintf(why, GRAPHS_TEXT, "other bits");
     }
     return same;
-}
-
-/* Whether a result can be compared at all: the same in every variant but for a little. */
-static bool steady(const graphs_value *v, char *why)
-{
-    const nori_tensor *exact = v->v[0];
-    bool floats = nori__type_is_float(nori_tensor_type(exact));
-    for (int k = 1; k < GRAPHS_VARIANTS; k++) {
-        if (!graphs_one_form(exact, v->v[k]) ||
-            (!floats && !graphs_same_bits(exact, v->v[k], why))) {
-            snprintf(why, GRAPHS_TEXT, "noise shows");
-            return false;
-        }
-    }
-    for (int64_t i = 0; floats && i < nori_tensor_elements(exact); i++) {
-        if (!isfinite(nori__tensor_get_f64(exact, i)) ||
-            !isfinite(nori__tensor_get_f64(v->v[1], i))) {
-            snprintf(why, GRAPHS_TEXT, "not finite");
-            return false;
-        }
-    }
-    double most = floats ? largest(exact) : 0, bound = grain(nori_tensor_type(exact)) * 1000;
-    bound = bound > 0.05 ? 0.05 : bound;
-    if (floats && (most > 1e5 || spread_of(v) > bound * most)) {
-        snprintf(why, GRAPHS_TEXT, "too large, or noise grows");
-        return false;
-    }
-    return true;
 }
 
 /* ---- one node ---- */
@@ -209,15 +126,17 @@ static bool alone(const make *m, const nori__pb_node *node, graphs_values *all, 
     return true;
 }
 
-static bool run_variants(make *one, const graphs_values *all, const size_t *from, size_t n_from,
-                         nori_tensor *out[][GRAPHS_OUTPUTS], char *why)
+static bool run_variants(make *one, const nori__pb_node *node, graphs_values *all,
+                         const size_t *from, size_t n_from, nori_tensor *out[][GRAPHS_OUTPUTS],
+                         char *why)
 {
     nori__text bytes;
     nori_error err = {0};
     nori_model *model = NULL;
     nori_session *session = NULL;
     nori_session_options o;
-    const nori_tensor *in[32];
+    nori_tensor *in[32];
+    bool sums = graphs_sums(node);
     size_t n_out = one->graph.outputs.count;
     nori__text_init(&bytes, &nori__malloc);
     nori_session_options_default(&o);
@@ -231,9 +150,15 @@ static bool run_variants(make *one, const graphs_values *all, const size_t *from
     s = s ? s : nori_session_create(model, &o, &session, &err);
     for (int k = 0; !s && k < GRAPHS_VARIANTS; k++) {
         for (size_t i = 0; i < n_from; i++) {
-            in[i] = all->items[from[i]].v[k];
+            in[i] = nori_tensor_retain(all->items[from[i]].v[k]);
+            if (k > 0 && sums) {
+                graphs_move_summands(&in[i], &all->noise);
+            }
         }
-        s = nori_session_run(session, in, n_from, out[k], n_out, &err);
+        s = nori_session_run(session, (const nori_tensor *const *)in, n_from, out[k], n_out, &err);
+        for (size_t i = 0; i < n_from; i++) {
+            nori_tensor_free(in[i]);
+        }
     }
     snprintf(why, GRAPHS_TEXT, "%.500s", err.message);
     nori_session_free(session);
@@ -248,13 +173,15 @@ bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all
     make one;
     size_t from[32], n_from = 0, before = all->count, n_out = 0;
     nori_tensor *out[GRAPHS_VARIANTS][GRAPHS_OUTPUTS] = {{NULL}};
+    if (!graphs_legal(m, node, all, why) || (strict && graphs_at_a_jump(node, all, why))) {
+        return false;
+    }
     if (graphs_has_bodies(node)) {
         return graphs_measure_bodies(m, node, all, strict, why);
     }
     make_begin(&one, 0);
     bool ran = alone(m, node, all, &one, from, &n_from, why) &&
-               run_variants(&one, all, from, n_from, out, why);
-    bool loud = rounds(node);
+               run_variants(&one, node, all, from, n_from, out, why);
     for (size_t i = 0; i < node->outputs.count && n_out < GRAPHS_OUTPUTS; i++) {
         char name[24];
         nori__str s = node->outputs.items[i];
@@ -266,18 +193,8 @@ bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all
         ran = ran && v;
         for (int k = 0; k < GRAPHS_VARIANTS; k++) {
             nori_tensor *t = out[k][n_out];
-            /* Rounding to a half type is one, too: islands of such nodes leave it out. */
-            bool half =
-                t &&
-                (nori__str_is(node->op_type, "Cast") || nori__str_is(node->op_type, "CastLike")) &&
-                (nori_tensor_type(t) == NORI_FLOAT16 || nori_tensor_type(t) == NORI_BFLOAT16);
-            if (v && t && k > 0 && (loud || half) && nori_tensor_kind(t) == NORI_KIND_TENSOR &&
-                nori__type_is_float(nori_tensor_type(t))) {
-                nori_tensor *own = NULL; /* it may be an input, passed through */
-                if (nori__tensor_copy(&nori__malloc, t, &own, NULL) == NORI_OK) {
-                    nori_tensor_free(t);
-                    disturb(t = own, &all->noise);
-                }
+            if (v && t && k > 0) {
+                graphs_move_result(node, &t, all);
             }
             if (v) {
                 v->v[k] = t;
@@ -288,7 +205,7 @@ bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all
         }
         n_out++;
         if (v && (nori_tensor_kind(v->v[0]) != NORI_KIND_TENSOR ||
-                  nori_tensor_elements(v->v[0]) > MOST_ELEMENTS || (strict && !steady(v, why)))) {
+                  nori_tensor_elements(v->v[0]) > MOST_ELEMENTS || (strict && !graphs_steady(v, why)))) {
             ran = false;
         }
     }
@@ -300,6 +217,8 @@ bool graphs_measure(const make *m, const nori__pb_node *node, graphs_values *all
     make_end(&one);
     if (!ran) {
         graphs_cut(all, before);
+    } else if (all->look.seen) {
+        all->look.seen(all->look.by, node, all);
     }
     return ran;
 }
@@ -340,15 +259,19 @@ static bool measure_set(const graph_case *c, nori_tensor *const *in, graphs_valu
     return fine;
 }
 
-bool graphs_measure_case(const graph_case *c, graphs_sets *sets, uint64_t noise, bool strict,
-                         char *why)
+bool graphs_measure_case(const graph_case *c, graphs_sets *sets, const graphs_look *look,
+                         bool strict, char *why)
 {
     nori_tensor *other[GRAPHS_INPUTS] = {NULL};
     char text[GRAPHS_TEXT];
     for (int s = 0; s < 2; s++) {
         sets->of[s] = calloc(1, sizeof(*sets->of[s]));
         assert_non_null(sets->of[s]);
-        sets->of[s]->noise.state = noise;
+        sets->of[s]->noise.state = look->noise;
+        sets->of[s]->look = *look;
+        if (s > 0) {
+            sets->of[s]->look.seen = NULL;
+        }
     }
     bool fine = measure_set(c, c->in, sets->of[0], strict, why);
     bool both = fine && graph_case_other(c, other);
@@ -402,8 +325,7 @@ bool graphs_differ(const nori_tensor *got, const graphs_value *want, char *why)
                  numbers ? (long long)nori__tensor_get_i64(exact, at) : 0);
         return true;
     }
-    double most = largest(exact),
-           allowed = 8 * grain(nori_tensor_type(exact)) * most + 8 * spread_of(want) + 1e-7;
+    double allowed = graphs_allowed(want);
     for (int64_t i = 0; i < nori_tensor_elements(exact); i++) {
         double g = nori__tensor_get_f64(got, i), w = nori__tensor_get_f64(exact, i);
         if (!(fabs(g - w) <= allowed) && !(isnan(g) && isnan(w)) && !(g == w)) {

@@ -1,14 +1,20 @@
 /* graphs.h: random valid graphs of 1 to 30 nodes, each run in many ways that must agree.
  *
- *   graph_draw.c     a graph from a seed: operators by their facts, node by node, each tried at
- * once graph_draw_bodies.c   If, Loop and Scan graph_recipes.c  chains as networks have them: what
- * providers fuse; graph_recipes_quant.c: and quantize graph_case.c     a case as a thing to copy,
- * read, write graph_measure.c  what a node gives, by the reference kernels alone, and how far
- * rounding could move it graph_bodies.c   the same of If, Loop and Scan: turn by turn, by the nodes
- * of their bodies graph_ways.c     the ways a graph is run, in processes of their own, one for each
- * CPU level graph_workers.c  those processes, and what crosses to them and back graph_judge.c what
- * is a disagreement, and the smallest graph that shows it graph_main.c     the command nori-graphs;
- * docs/testing.md
+ * graph_draw.c           a graph from a seed: operators by their facts, node by node, each tried
+ * graph_draw_bodies.c    If, Loop and Scan
+ * graph_recipes.c        chains as networks have them: what providers fuse
+ * graph_recipes_quant.c  and quantize
+ * graph_case.c           a case as a thing to copy, read, write
+ * graph_measure.c        what a node gives, by the reference kernels alone
+ * graph_noise.c          and how far rounding could move it
+ * graph_bodies.c         the same of If, Loop and Scan: turn by turn, by the nodes of their bodies
+ * graph_legal.c          what kernels take and the standard does not have
+ * graph_ways.c           the ways a graph is run, in processes of their own, one a CPU level
+ * graph_workers.c        those processes, and what crosses to them and back
+ * graph_judge.c          what is a disagreement
+ * graph_shrink.c         the smallest graph that shows it
+ * graph_peer.c           what is put down to ONNX Runtime
+ * graph_main.c           the command nori-graphs; docs/testing.md
  *
  * Yardstick: each node alone on the reference provider, at level 0. Each value is held three times:
  * as it is, and twice with noise of some roundings added behind every node. A node whose result
@@ -102,10 +108,20 @@ typedef struct graphs_value {
     bool constant;
     int uses;
 } graphs_value;
+struct graphs_values;
+/* How a case is looked at. */
+typedef struct graphs_look {
+    uint64_t noise; /* where its random numbers begin */
+    bool coarse;    /* as wide as ONNX Runtime's curves are */
+    /* Told of every node that was measured, in bodies at every turn; NULL: nobody is. */
+    void (*seen)(void *by, const nori__pb_node *node, struct graphs_values *all);
+    void *by;
+} graphs_look;
 typedef struct graphs_values {
     graphs_value items[GRAPHS_VALUES];
     size_t count;
     graphs_rng noise;
+    graphs_look look;
 } graphs_values;
 graphs_value *graphs_find(graphs_values *all, nori__str name);
 /* NULL: too many. The tensor is retained. */
@@ -127,13 +143,26 @@ typedef struct graphs_sets {
     graphs_values *of[2];
 } graphs_sets;
 /* Initializers, inputs and all nodes of a case. */
-bool graphs_measure_case(const graph_case *c, graphs_sets *sets, uint64_t noise, bool strict,
-                         char *why);
+bool graphs_measure_case(const graph_case *c, graphs_sets *sets, const graphs_look *look,
+                         bool strict, char *why);
 void graphs_sets_free(graphs_sets *sets);
 /* Whether a tensor is not what was measured, beyond the tolerance that follows from it. */
 bool graphs_differ(const nori_tensor *got, const graphs_value *want, char *why);
 bool graphs_same_bits(const nori_tensor *a, const nori_tensor *b, char *why);
 bool graphs_one_form(const nori_tensor *a, const nori_tensor *b); /* kind, type, shape */
+
+/* How far the result of node n may be off, as noise in one variant (graph_noise.c). */
+bool graphs_sums(const nori__pb_node *n);
+void graphs_move_summands(nori_tensor **t, graphs_rng *r);
+void graphs_move_result(const nori__pb_node *n, nori_tensor **t, graphs_values *all);
+double graphs_allowed(const graphs_value *want);
+/* Whether a result can be compared at all: the same in every variant but for a little. */
+bool graphs_steady(const graphs_value *v, char *why);
+/* Whether a node asks for one number exactly where noise may make it. */
+bool graphs_at_a_jump(const nori__pb_node *n, graphs_values *all, char *why);
+/* Whether the standard has such a node (graph_legal.c). */
+bool graphs_legal(const make *m, const nori__pb_node *n, const graphs_values *all, char *why);
+bool graphs_is_flag(const char *name, size_t length); /* an attribute of 0 or 1 */
 
 /* ---- drawing ---- */
 
@@ -237,9 +266,18 @@ bool graphs_judge(const graph_case *c, const graphs_sets *sets, bool answered,
                   const graphs_answers *answers, graphs_fault *fault);
 /* Whether worker i answers a case wrongly, however noise falls. */
 bool graphs_faulty(graphs_workers *w, size_t i, const graph_case *c, graphs_fault *fault);
-/* One node of a case, fed with what was measured; false: too many inputs. */
-bool graph_case_one(const graph_case *c, graphs_values *all, size_t index, graph_case *one);
+/* One node of a case or of a body in it, fed with what was measured; false: too many inputs. The
+ * case must outlive it. */
+bool graph_case_one(const graph_case *c, graphs_values *all, const nori__pb_node *node,
+                    graph_case *one);
 /* Smaller cases of the same fault, in place. */
 void graphs_shrink(graphs_workers *w, graph_case *c, graphs_fault *fault);
+
+/* ---- ONNX Runtime ---- */
+
+/* Whether a fault of its worker is one of the places where it does not do what the standard says. */
+bool graphs_peer_differs(graphs_workers *w, size_t i, const graph_case *c,
+                         const graphs_fault *fault);
+void graphs_peer_report(void); /* which operators those were, in this run */
 
 #endif

@@ -44,10 +44,11 @@ static nori_status quant_run(nori_call *call, bool back)
     const nori_tensor *zero = nori__ref_in(call, 2);
     nori_tensor *y = nori__ref_out(call, 0);
     const nori_tensor *small = back ? x : y, *wide = back ? y : x;
+    int64_t precision = nori__attr_i(call->node, "precision", NORI_UNDEFINED); /* 0: the scale's */
     bool fits = x && y && scale && scale->type == NORI_FLOAT && wide->type == NORI_FLOAT &&
                 nori__cpu_is_8bit((nori_type)small->type) && x->count > 0 &&
                 nori__attr_i(call->node, "block_size", 0) == 0 &&
-                nori__attr_i(call->node, "precision", NORI_FLOAT) == NORI_FLOAT &&
+                (precision == NORI_UNDEFINED || precision == NORI_FLOAT) &&
                 (!zero || (zero->count == scale->count && zero->type == small->type));
     int64_t axis = nori__attr_i(call->node, "axis", 1);
     if (!fits) {

@@ -55,7 +55,11 @@ bool nori__quantizes(const nori__node *n, nori__quantized *out)
 {
     memset(out, 0, sizeof(*out));
     if (!nori__node_is(n, NORI__OP_ONNX_QuantizeLinear) || !is_f32(nori__cpu_value(n, 0)) ||
-        !n->outputs[0] || nori__attr_i(n, "precision", NORI_FLOAT) != NORI_FLOAT) {
+        !n->outputs[0]) {
+        return false;
+    }
+    int64_t precision = nori__attr_i(n, "precision", NORI_UNDEFINED); /* 0: the scale's */
+    if (precision != NORI_UNDEFINED && precision != NORI_FLOAT) {
         return false;
     }
     out->q = n->outputs[0];

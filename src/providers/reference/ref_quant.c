@@ -153,7 +153,10 @@ nori_status nori__ref_QuantizeLinear(nori_call *call)
     target t = {.type = type, .saturate = nori__attr_i(call->node, "saturate", 1) != 0};
     nori__nn_range(type, &t.low, &t.high);
     t.integer = t.high > 0;
-    t.precision = (nori_type)nori__attr_i(call->node, "precision", scale);
+    t.precision = (nori_type)nori__attr_i(call->node, "precision", NORI_UNDEFINED);
+    if (t.precision == NORI_UNDEFINED) { /* 0, the default, stands for the type of the scale */
+        t.precision = scale;
+    }
     if (t.precision != NORI_FLOAT16 && t.precision != NORI_BFLOAT16) {
         t.precision = NORI_FLOAT;
     }

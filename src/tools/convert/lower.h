@@ -55,6 +55,7 @@ nori_status nori__lower_scatter(nori__lowering *l, nori__node *n);
 nori_status nori__lower_grid(nori__lowering *l, nori__node *n);
 nori_status nori__lower_roi(nori__lowering *l, nori__node *n);
 nori_status nori__lower_scale(nori__lowering *l, nori__node *n);
+nori_status nori__lower_quantize_types(nori__lowering *l, nori__node *n);
 nori_status nori__lower_gather(nori__lowering *l, nori__node *n);
 nori_status nori__lower_same_shapes(nori__lowering *l, nori__node *n);
 nori_status nori__lower_broadcast(nori__lowering *l, nori__node *n);

@@ -123,7 +123,12 @@ static bool gelu(expansion *e, nori__value *x, nori_type t)
 
 static bool hard_swish(expansion *e, nori__value *x, nori_type t)
 {
-    (void)t;
+    if (t == NORI_DOUBLE) { /* an attribute has no double for a sixth */
+        nori__value *sixth = put(e, "Div", x, number(e, t, 6));
+        nori__value *most = put(e, "Max", put(e, "Add", sixth, number(e, t, 0.5)), number(e, t, 0));
+        finish(e, 0, put(e, "Mul", x, put(e, "Min", most, number(e, t, 1))));
+        return true;
+    }
     nori__value *gate = put(e, "HardSigmoid", x, NULL);
     set_float(e, "alpha", 1.0f / 6);
     set_float(e, "beta", 0.5f);

@@ -60,6 +60,11 @@ nori_status nori__lower_split_parts(nori__lowering *l, nori__node *n)
     if (parts <= 0 || nori__lower_has(n, 1)) {
         return NORI_OK;
     }
+    if (parts != (int64_t)n->output_count) {
+        return nori__lower_keep(l, "it has %u outputs of %lld parts, and before 18 every part is one: "
+                                   "name the others",
+                                n->output_count, (long long)parts);
+    }
     axis += axis < 0 ? rank : 0;
     int64_t size = rank >= 0 && axis >= 0 && axis < rank ? n->inputs[0]->type.dims[axis].value : -1;
     if (size < 0) {

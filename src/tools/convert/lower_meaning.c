@@ -249,6 +249,16 @@ nori_status nori__lower_scale(nori__lowering *l, nori__node *n)
     return NORI_OK;
 }
 
+/* A type of the scale that is not the input's, and with it another precision, came with 23. */
+nori_status nori__lower_quantize_types(nori__lowering *l, nori__node *n)
+{
+    const nori__value *x = n->input_count > 1 ? n->inputs[0] : NULL, *scale = x ? n->inputs[1] : NULL;
+    if (x && scale && x->type.elem != scale->type.elem && x->type.elem != NORI_INT32) {
+        return nori__lower_keep(l, "before 23 what it quantizes and its scale are of one type");
+    }
+    return NORI_OK;
+}
+
 /* Indices from the end came with 11. */
 nori_status nori__lower_gather(nori__lowering *l, nori__node *n)
 {
