@@ -358,6 +358,14 @@ static const char *argument(one_op *o, unsigned i)
     return bind(o, a, type, name ? name : alike(o, type));
 }
 
+/* What Cast casts to, newer types as far as the operator set has them. */
+static int64_t some_type(drawing *d)
+{
+    static const int64_t types[] = {1, 1, 6, 7, 9, 10, 11, 2, 3, 1, 4, 5, 12, 13, 16, 21, 22};
+    int count = d->opset >= 21 ? 17 : d->opset >= 13 ? 15 : 14;
+    return types[graphs_below(&d->rng, count)];
+}
+
 static void some_attr(one_op *o, nori__pb_node *n, const nori__schema_attr *a)
 {
     static const char *const words[] = {"NOTSET", "linear",   "nearest", "cubic", "add",  "mul",
@@ -369,12 +377,9 @@ static void some_attr(one_op *o, nori__pb_node *n, const nori__schema_attr *a)
     switch (a->kind) {
     case NORI__ATTR_INT:
         v[0] = strcmp(a->name, "axis") == 0 ? some_axis(o)
-               : strcmp(a->name, "to") == 0 ? (int64_t[]){1, 1, 6, 7,  9,  10, 11, 2, 3,
-                                                          1, 4, 5, 12, 13, 16, 21, 22}[graphs_below(
-                                                  &d->rng, d->opset >= 21   ? 17
-                                                           : d->opset >= 13 ? 15
-                                                                            : 14)]
-                                            : graphs_below(&d->rng, graphs_is_flag(a->name, strlen(a->name)) ? 2 : 3);
+               : strcmp(a->name, "to") == 0 ? some_type(d)
+               : graphs_is_flag(a->name, strlen(a->name)) ? graphs_below(&d->rng, 2)
+                                                          : graphs_below(&d->rng, 3);
         make_attr_int(m, n, a->name, v[0]);
         break;
     case NORI__ATTR_FLOAT:

@@ -365,6 +365,11 @@ static bool is_model(const graph_case *c, const graphs_fault *fault)
     return fine;
 }
 
+static bool both_are(const graphs_fault *a, const graphs_fault *b, const char *way)
+{
+    return (strcmp(a->way, way) == 0) == (strcmp(b->way, way) == 0);
+}
+
 static bool try_change(graphs_workers *w, graph_case *c, graphs_fault *fault, change does,
                        const step *s, int *left)
 {
@@ -374,10 +379,10 @@ static bool try_change(graphs_workers *w, graph_case *c, graphs_fault *fault, ch
     if (better) {
         tidy(&next);
         (*left)--;
-        better = next.m.graph.nodes.count > 0 && is_model(&next, fault) && graphs_faulty(w, fault->worker, &next, &found) &&
-                 strcmp(found.kind, fault->kind) == 0 &&
-                 (strcmp(found.way, "load") == 0) == (strcmp(fault->way, "load") == 0) &&
-                 (strcmp(found.way, "check") == 0) == (strcmp(fault->way, "check") == 0);
+        better = next.m.graph.nodes.count > 0 && is_model(&next, fault) &&
+                 graphs_faulty(w, fault->worker, &next, &found) &&
+                 strcmp(found.kind, fault->kind) == 0 && both_are(&found, fault, "load") &&
+                 both_are(&found, fault, "check");
     }
     if (better) {
         graph_case_free(c);
