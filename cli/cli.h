@@ -48,7 +48,7 @@ typedef struct cli_option {
 #define CLI_SESSION_OPTIONS                                                                      \
     CLI_PROVIDER_OPTIONS, CLI_DIM_OPTION,                                                        \
     {"--threads", "N", "threads for one run (default: what the machine allows)"},                \
-    {"--memory", "SIZE", "most a run may hold, as 64M; more is refused (kernels of nori's own)"},  \
+    {"--memory", "SIZE", "most a run may hold, as 64M or 64MiB; more is refused (kernels of nori's own)"},  \
     {"--cache", "DIR", "keep compiled parts and packed weights in this folder, for the next time"}
 
 struct cli_args;
@@ -92,7 +92,8 @@ bool cli_number(const cli_args *args, const char *name, long low, long high, lon
 /* What --limit says becomes the environment's: 0 or an exit code (limit_option.c). */
 int cli_set_limits(const cli_args *args, nori_env *env);
 bool cli_size_of(const char *text, uint64_t *out); /* the value alone; false: none */
-/* Bytes: "64M", "1.5G", "4096"; k, M, G are powers of 1024. 0 when it is not given. */
+/* Bytes: "64M", "1.5GB", "64Mi", "4096"; k M G T are powers of 1000, as sizes are printed, Ki Mi Gi Ti of
+ * 1024. 0 when it is not given. */
 bool cli_size(const cli_args *args, const char *name, uint64_t *out);
 
 /* ---- answers ---- */

@@ -133,10 +133,12 @@ static void unknown_operators_are_listed_once(void **state)
     make m;
     make_begin(&m, 10);
     make_import(&m, "PACTOps", 1);
+    make_import(&m, "com.other", 1);
     make_input(&m, &m.graph, "x", NORI_FLOAT, "1 4");
     make_node(&m, &m.graph, "", "RMSNorm", "norm_a", "x", "a");
     make_node(&m, &m.graph, "", "RMSNorm", "norm_b", "a", "b");
-    make_node(&m, &m.graph, "", "iGELU", "gelu", "b", "c");
+    make_node(&m, &m.graph, "", "iGELU", "gelu", "b", "c0");
+    make_node(&m, &m.graph, "", "iLayerNorm", "layer", "c0", "c");
     make_node(&m, &m.graph, "PACTOps", "RequantShift", "shift", "c", "d");
     make_node(&m, &m.graph, "qonnx.custom_op.general", "Quant", "quant", "d", "e");
     make_node(&m, &m.graph, "", "GridSample", "sample", "e x", "f");
@@ -148,6 +150,8 @@ static void unknown_operators_are_listed_once(void **state)
              "RMSNormalization of domain ai.onnx, from opset 23");
     must_say(found, ERROR, "operator", "iGELU, default domain, opset 10", "gelu",
              "Gelu of domain ai.onnx, from opset 20");
+    must_say(found, ERROR, "operator", "iLayerNorm, default domain, opset 10", "layer",
+             "LayerNormalization of domain ai.onnx, from opset 17");
     must_say(found, ERROR, "domain",
              "RequantShift, domain PACTOps, opset 1: the domain is not known", "shift", "");
     must_say(found, ERROR, "domain",
@@ -159,16 +163,20 @@ static void unknown_operators_are_listed_once(void **state)
     must_say(found, ERROR, "domain",
              "Scaler, domain ai.onnx.ml: the domain is used but not imported", "scaler",
              "add an opset import for domain ai.onnx.ml");
-    assert_int_equal(nori_findings_at_least(found, NORI_SEVERITY_ERROR), 6);
+    assert_int_equal(nori_findings_at_least(found, NORI_SEVERITY_ERROR), 7);
     nori_findings_free(found);
 
     nori__ir *ir = make_ir(&m);
     nori_error err = {0};
     assert_int_equal(nori__require_supported(ir, &err), NORI_ERROR_UNSUPPORTED);
     assert_memory_equal(err.message,
-                        "6 operators cannot run: RMSNorm, default domain, opset 10: "
+                        "7 operators cannot run:\n  RMSNorm, default domain, opset 10: "
                         "no such operator (2 nodes, first ",
                         50);
+    assert_non_null(strstr(err.message, "\n  iGELU, default domain"));
+    assert_non_null(strstr(err.message, "\n  the file has IR version"));
+    assert_non_null(strstr(err.message, "PACTOps 1 (not known)"));
+    assert_null(strstr(err.message, "com.other")); /* imported, but nothing of it is missing */
     assert_non_null(strstr(err.hint, "RMSNormalization"));
     nori__ir_free(ir);
     make_end(&m);
@@ -247,7 +255,7 @@ static void types_depend_on_the_version(void **state)
     nori_findings *found = check(&m);
     must_say(found, ERROR, "type",
              "Equal at version 7 takes int32, int64, bool for input A, found float32",
-             "/h.0/attn/Equal", "float32 needs opset 11");
+             "/h.0/attn/Equal", "float32 needs opset 11: nori runs it");
     nori_findings_free(found);
     make_end(&m);
     equal_of_floats(&m, 11);

@@ -10,7 +10,7 @@ static const cli_option options[] = {
     {"--lowest", NULL, "the lowest that can be, as `nori opset` finds it"},
     {"--ir", "N", "IR version of the file (default: what the operator set came with)"},
     {"--external", "FILE", "data of large initializers in this file beside the model"},
-    {"--threshold", "BYTES", "with --external: from this size on (default 1k)"},
+    {"--threshold", "BYTES", "with --external: from this size on (default 1Ki)"},
     {"--embed", NULL, "all data in one file (most 2 GB)"},
     CLI_LOAD_OPTIONS, CLI_QUIET_OPTION, CLI_COMMON_OPTIONS,
 };

@@ -70,11 +70,14 @@ bool cli_size_of(const char *text, uint64_t *out)
     char *end;
     double v = strtod(text, &end);
     if (end != text && *end) {
-        const char *unit = strchr("kKMGT", *end);
-        double scale = !unit ? 0 : *unit == 'k' || *unit == 'K' ? 0x1p10 : *unit == 'M' ? 0x1p20
-                       : *unit == 'G' ? 0x1p30 : 0x1p40;
-        v *= scale;
-        end += unit && (end[1] == 0 || strcmp(end + 1, "B") == 0) ? strlen(end) : 0;
+        static const char units[] = "kMGT"; /* of 1000 each, as sizes are printed; with i, of 1024 */
+        const char *unit = strchr(units, *end == 'K' ? 'k' : *end);
+        bool binary = unit && end[1] == 'i';
+        for (const char *u = units; unit && u <= unit; u++) {
+            v *= binary ? 1024 : 1000;
+        }
+        end += unit ? 1 + binary : 0;
+        end += *end == 'B';
     }
     bool ok = end != text && !*end && v >= 1 && v <= 0x1p62;
     *out = ok ? (uint64_t)v : 0;
@@ -86,7 +89,7 @@ bool cli_size(const cli_args *args, const char *name, uint64_t *out)
     const char *text = cli_value(args, name);
     *out = 0;
     if (text && !cli_size_of(text, out)) {
-        cli_usage(args, "%s \"%s\": bytes were expected, as 64M or 1.5G", name, text);
+        cli_usage(args, "%s \"%s\": bytes were expected, as 64M (of 1000) or 64Mi (of 1024)", name, text);
         return false;
     }
     return true;

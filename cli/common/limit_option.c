@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "nori/limits.h"
+#include "nori/place.h"
 
 typedef enum unit { COUNT, BYTES, TIME } unit;
 
@@ -32,17 +33,20 @@ static const char *name_at(const void *user, size_t i)
     return i < ROWS ? rows[i].name : NULL;
 }
 
-/* "5s", "200ms", "200": milliseconds. */
+/* "5s", "0.5s", "200ms", "200": milliseconds, of which a part counts as a whole one. */
 static bool time_of(const char *text, uint64_t *out)
 {
     char *end;
-    double v = strtod(text, &end);
-    bool seconds = strcmp(end, "s") == 0;
-    if (end == text || !(seconds || *end == 0 || strcmp(end, "ms") == 0) ||
-        !(v * (seconds ? 1000 : 1) >= 1) || v > 1e15) {
+    double ms = strtod(text, &end), seconds;
+    nori_error err;
+    if (end != text && *end) {
+        ms = nori_quantity_parse(text, NORI_QUANTITY_TIME, &seconds, &err) == NORI_OK ? seconds * 1e3 : 0;
+    }
+    if (end == text || !(ms > 0) || ms > 1e15) {
         return false;
     }
-    *out = (uint64_t)(v * (seconds ? 1000 : 1));
+    *out = (uint64_t)ms;
+    *out += ms - (double)*out > 1e-9 * ms; /* 1e-9: what 0.2 s in ms is off by */
     return true;
 }
 
@@ -67,8 +71,8 @@ static int take(const cli_args *args, const char *given, nori_limits *limits)
                                "nesting, rank, string, unfolded, activations, iterations, time",
                          given, near ? "; did you mean " : "", near ? near : "");
     }
-    static const char *const wanted[] = {"a whole number from 1 on", "bytes, as 64M or 1.5G",
-                                         "a time, as 5s or 200ms"};
+    static const char *const wanted[] = {"a whole number from 1 on", "bytes, as 64M or 64Mi",
+                                         "a time, as 5s or 0.5ms"};
     const char *text = equals ? equals + 1 : "";
     uint64_t v = 0;
     bool ok = strcmp(text, "none") == 0 || (rows[i].unit == COUNT   ? count_of(text, &v)

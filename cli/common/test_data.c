@@ -38,27 +38,41 @@ static bool nth_number(const char *list, size_t n, double otherwise, double *out
     return end != list && (*end == 0 || *end == ',') && *out >= 0;
 }
 
-/* One number, or one for each output. */
-static bool length_fits(const char *list, size_t n_out)
+/* How many numbers a list has room for. */
+static size_t length_of(const char *list)
 {
     size_t n = 1;
     for (; list && *list; list++) {
         n += *list == ',';
     }
-    return n == 1 || n == n_out;
+    return n;
 }
 
-static bool read_tolerance(const run_job *j, size_t i, tolerance *t)
+/* One number, or one for each output. */
+static int read_numbers(const run_job *j, const char *option, size_t i, double otherwise, double *out)
 {
-    bool good = length_fits(cli_value(j->args, "--atol"), j->n_out) &&
-                length_fits(cli_value(j->args, "--rtol"), j->n_out) &&
-                length_fits(cli_value(j->args, "--rms"), j->n_out) &&
-                nth_number(cli_value(j->args, "--atol"), i, 1e-5, &t->atol) &&
-                nth_number(cli_value(j->args, "--rtol"), i, 1e-3, &t->rtol) &&
-                nth_number(cli_value(j->args, "--rms"), i, NAN, &t->rms);
+    const char *list = cli_value(j->args, option);
+    size_t n = length_of(list);
+    *out = otherwise;
+    if (n != 1 && n != j->n_out) {
+        return cli_usage(j->args, "%s has %zu numbers; one was expected, or one for each of the %zu outputs",
+                         option, n, j->n_out);
+    }
+    if (!nth_number(list, i, otherwise, out)) {
+        return cli_usage(j->args, "%s \"%.100s\": a number from 0 on was expected%s, as 1e-4, or - for none",
+                         option, list, n > 1 ? " in each place" : "");
+    }
+    return EXIT_YES;
+}
+
+static int read_tolerance(const run_job *j, size_t i, tolerance *t)
+{
+    int code = read_numbers(j, "--atol", i, 1e-5, &t->atol);
+    code = code == EXIT_YES ? read_numbers(j, "--rtol", i, 1e-3, &t->rtol) : code;
+    code = code == EXIT_YES ? read_numbers(j, "--rms", i, NAN, &t->rms) : code;
     t->atol = isnan(t->atol) ? 0 : t->atol;
     t->rtol = isnan(t->rtol) ? 0 : t->rtol;
-    return good;
+    return code;
 }
 
 /* ---- reading ---- */
@@ -164,7 +178,7 @@ static bool compare(const run_job *j, cli_json *w)
             printf("%-28s not compared: there is no output_%zu\n",
                    nori_session_output(j->session, i)->name, i);
         }
-        if (!j->wanted[i] || !read_tolerance(j, i, &t)) {
+        if (!j->wanted[i] || read_tolerance(j, i, &t) != EXIT_YES) {
             continue; /* all tolerances were read once before */
         }
         nori_tensor_compare(j->outputs[i], j->wanted[i], t.atol, t.rtol, &d);
@@ -231,11 +245,9 @@ int run_test_data(run_job *j)
     int code = EXIT_YES;
     for (size_t i = 0; i < j->n_out; i++) {
         tolerance t;
-        if (!read_tolerance(j, i, &t)) {
-            return cli_usage(j->args,
-                             "--atol, --rtol and --rms take one number, or one for each of the %zu "
-                             "outputs",
-                             j->n_out);
+        int said = read_tolerance(j, i, &t);
+        if (said != EXIT_YES) {
+            return said;
         }
     }
     char *text = NULL;

@@ -64,6 +64,9 @@ const nori__schema *nori__near_operator(const char *name)
     const nori__schema *best = NULL, *s;
     unsigned best_distance = UINT32_MAX;
     for (size_t i = 0; (s = nori__schema_at(i)) != NULL; i++) {
+        if (s->runtime) {
+            continue; /* a version of ONNX Runtime's own, before the standard's */
+        }
         size_t m = lower(s->name, other);
         unsigned d = distance(wanted, n, other, m);
         if (stem) {

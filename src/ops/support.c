@@ -310,15 +310,29 @@ const char *nori__gap_text(nori__arena *arena, const nori__gap *g)
                               g->op_type, domain, g->opset, g->since);
 }
 
-const char *nori__imports_text(nori__arena *arena, const nori__ir *ir)
+/* Whether one of the gaps is of this domain; NULL: every domain is asked for. */
+static bool concerns(const nori__vec *gaps, const char *domain)
+{
+    bool any = gaps == NULL || domain[0] == 0;
+    for (size_t i = 0; !any && i < gaps->count; i++) {
+        any = nori__same(((const nori__gap *)gaps->items[i])->domain, domain);
+    }
+    return any;
+}
+
+const char *nori__imports_text(nori__arena *arena, const nori__ir *ir, const nori__vec *gaps)
 {
     nori__text text;
+    size_t said = 0;
     nori__text_init(&text, ir->allocator);
     nori__text_printf(&text, "IR version %" PRId64 ", opsets: ", ir->ir_version);
     for (size_t i = 0; i < ir->opset_count; i++) {
         const nori__opset *o = &ir->opsets[i];
         int64_t newest = nori__opset_max_in(ir, o->domain);
-        nori__text_printf(&text, "%s%s %" PRId64, i ? ", " : "", shown(o->domain), o->version);
+        if (!concerns(gaps, o->domain)) {
+            continue;
+        }
+        nori__text_printf(&text, "%s%s %" PRId64, said++ ? ", " : "", shown(o->domain), o->version);
         if (newest == NORI__OPSET_ANY) {
             nori__text_printf(&text, " (registered)");
         } else if (newest) {
@@ -327,7 +341,7 @@ const char *nori__imports_text(nori__arena *arena, const nori__ir *ir)
             nori__text_printf(&text, " (not known)");
         }
     }
-    if (ir->opset_count == 0) {
+    if (said == 0) {
         nori__text_printf(&text, "none");
     }
     char *copy = text.failed ? NULL : nori__arena_copy(arena, text.data, text.size);
@@ -337,11 +351,12 @@ const char *nori__imports_text(nori__arena *arena, const nori__ir *ir)
 
 enum { MESSAGE_ROOM = 1900 }; /* of nori_error.message, with room for a prefix */
 
-/* The list as one text. Brief: no hints, and no path but the first. */
+/* The list, a line for each where there are several. Brief: no hints, and no path but the first. */
 static bool list_gaps(nori__text *text, nori__arena *arena, const nori__vec *gaps,
                       const char *imports, bool brief)
 {
-    nori__text_printf(text, "%zu operator%s cannot run: ", gaps->count,
+    const char *line_break = gaps->count == 1 ? " " : "\n  ";
+    nori__text_printf(text, "%zu operator%s cannot run:", gaps->count,
                       gaps->count == 1 ? "" : "s");
     for (size_t i = 0; i < gaps->count; i++) {
         const nori__gap *gap = gaps->items[i];
@@ -349,7 +364,7 @@ static bool list_gaps(nori__text *text, nori__arena *arena, const nori__vec *gap
         if (!line) {
             return false;
         }
-        nori__text_printf(text, "%s%s (%zu node%s", i ? "; " : "", line, gap->count,
+        nori__text_printf(text, "%s%s (%zu node%s", line_break, line, gap->count,
                           gap->count == 1 ? "" : "s");
         if (!brief || i == 0) {
             nori__text_printf(text, "%s%s", gap->count == 1 ? ": " : ", first ", gap->path);
@@ -359,7 +374,7 @@ static bool list_gaps(nori__text *text, nori__arena *arena, const nori__vec *gap
         }
         nori__text_printf(text, ")");
     }
-    nori__text_printf(text, ". The file has %s", imports);
+    nori__text_printf(text, "\n  the file has %s", imports);
     return !text->failed;
 }
 
@@ -374,7 +389,7 @@ nori_status nori__require_runnable(const nori__ir *ir, nori__can_run_fn can_run,
     nori__text_init(&text, ir->allocator);
     nori_status status = nori__gaps_find(ir, can_run, user, &arena, &gaps, err);
     if (status == NORI_OK && gaps.count > 0) {
-        const char *imports = nori__imports_text(&arena, ir);
+        const char *imports = nori__imports_text(&arena, ir, &gaps);
         bool made = imports && list_gaps(&text, &arena, &gaps, imports, false);
         if (made && text.size > MESSAGE_ROOM) {
             nori__text_free(&text);

@@ -37,8 +37,9 @@ nori_status nori__gaps_find(const nori__ir *ir, nori__can_run_fn can_run, void *
 /* One line about a gap, without count and path: "RMSNorm, default domain, opset 10: no such
  * operator". In the arena; NULL when out of memory. */
 const char *nori__gap_text(nori__arena *arena, const nori__gap *gap);
-/* "IR version 8, opsets: ai.onnx 17 (newest known 28), ai.onnx.ml 99 (newest known 5)". */
-const char *nori__imports_text(nori__arena *arena, const nori__ir *ir);
+/* "IR version 8, opsets: ai.onnx 17 (newest known 28), ai.onnx.ml 99 (newest known 5)". gaps: the default
+ * domain's and theirs alone; NULL: all, which can be many. */
+const char *nori__imports_text(nori__arena *arena, const nori__ir *ir, const nori__vec *gaps);
 
 /* nori__require_supported (resolve.h) with a question of the caller's own. The UNSUPPORTED error
  * lists every operator that cannot run, each once, with domain, opset, number of nodes and path of

@@ -27,6 +27,9 @@ class Limits(case.Case):
         r = self.nori("run", path, "--limit", "time=50ms", "--limit=iterations=none", code=4)
         self.assertIn("the limit is 50 (run_ms)", r.err)
         self.assertIn("--limit time=N", r.err)
+        for given, ms in (("0.001ms", 1), ("0.02s", 20), ("20.5ms", 21), ("30000us", 30)):
+            r = self.nori("run", path, "--limit", "time=" + given, "--limit=iterations=none", code=4)
+            self.assertIn("the limit is %d (run_ms)" % ms, r.err)
 
     def test_files_past_a_limit(self):
         path = self.file("m.onnx", endless())
@@ -40,7 +43,7 @@ class Limits(case.Case):
     def test_words(self):
         path = self.file("m.onnx", endless())
         for given, said in (("node=3", "did you mean nodes"), ("nodes", "nodes="), ("nodes=x", "whole number"),
-                            ("nodes=-1", "whole number"), ("time=1h", "a time"), ("model=1X", "bytes"),
+                            ("nodes=-1", "whole number"), ("time=0", "a time"), ("time=1d", "a time"), ("time=-1s", "a time"), ("model=1X", "bytes"),
                             ("nodes=", "whole number"), ("colour=3", "there is no such limit")):
             r = self.nori("run", path, "--limit", given, code=2)
             self.assertIn(said, r.err)

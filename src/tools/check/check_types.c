@@ -75,9 +75,11 @@ static void check_one(nori_findings *f, const nori__node *node, const nori__sche
         int other = version_taking(s, i, output, bits);
         const char *hint;
         if (other) {
-            hint = nori__arena_printf(
-                &f->arena, other > s->since ? "%s needs opset %d" : "%s was taken at version %d",
-                found, other);
+            hint = nori__arena_printf(&f->arena,
+                                      other > s->since ? "%s needs opset %d: nori runs it by the rules of that, "
+                                                         "other engines may refuse the file"
+                                                       : "%s was taken at version %d",
+                                      found, other);
         } else {
             hint = nori__arena_printf(&f->arena, "no version of %s takes %s there", s->name, found);
         }
