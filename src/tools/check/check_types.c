@@ -76,8 +76,8 @@ static void check_one(nori_findings *f, const nori__node *node, const nori__sche
         const char *hint;
         if (other) {
             hint = nori__arena_printf(&f->arena,
-                                      other > s->since ? "%s needs opset %d: nori runs it by the rules of that, "
-                                                         "other engines may refuse the file"
+                                      other > s->since ? "%s needs opset %d: nori runs it by the rules of "
+                                                         "that, other engines may refuse the file"
                                                        : "%s was taken at version %d",
                                       found, other);
         } else {
