@@ -143,6 +143,11 @@ bool nori__form_fits(const nori__node *n, int64_t opset, char *why, size_t size)
                  s->max_out);
         return false;
     }
+    if (n->output_count < s->min_out) {
+        snprintf(why, size, "has %u outputs; version %d has at least %u", n->output_count, s->since,
+                 s->min_out);
+        return false;
+    }
     for (uint32_t i = 0; i < n->attr_count; i++) {
         if (!attr_of(s, &n->attrs[i])) {
             snprintf(why, size, "the attribute %.60s is not there in version %d",

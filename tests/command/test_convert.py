@@ -187,6 +187,15 @@ class Convert(case.Case):
         model = self.text("p", 18, "(float[4] x) => (float[a] y)", "y = Split <num_outputs = 2> (x)")
         self.assertIn("1 outputs of 2 parts", self.convert(model, "--opset", "13", code=4).err)
 
+    def test_outputs_that_an_old_version_must_have(self):
+        model = self.text("g", 14, "(float[1,1,2] x) => (float[a,b,c,d] y) "
+                          "<float[1,6,2] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
+                          "float[1,6,2] r = {1,2,3,4,5,6,7,8,9,10,11,12}>",
+                          "y = GRU <hidden_size = 2> (x, w, r)")
+        self.assertIn("at least 2", self.convert(model, "--opset", "1", code=4).err)
+        self.convert(model, "--lowest")
+        self.same(model)
+
     def test_a_scale_of_another_type(self):
         model = self.text("q", 23, "(float[4] x) => (uint8[4] y) <bfloat16 s = {0.5}, uint8 z = {0}>",
                           "y = QuantizeLinear (x, s, z)")

@@ -4,8 +4,7 @@
 #include "graphs.h"
 #include "nori/text.h"
 
-/* The model of bytes that live in the case's arena. */
-static bool take_model(graph_case *c, const char *bytes, size_t size)
+bool graph_case_take(graph_case *c, const char *bytes, size_t size)
 {
     nori__pb_model *model = NULL;
     nori__pb_report report = {0};
@@ -33,7 +32,7 @@ bool graph_case_copy(const graph_case *from, graph_case *to)
     nori__text_init(&bytes, &nori__malloc);
     model.graph = &graph;
     bool fine = nori__pb_write_model(&model, &bytes, NULL) == NORI_OK &&
-                take_model(to, bytes.data, bytes.size);
+                graph_case_take(to, bytes.data, bytes.size);
     nori__text_free(&bytes);
     for (size_t i = 0; fine && i < from->n_in; i++) {
         to->in[to->n_in++] = nori_tensor_retain(from->in[i]);
@@ -172,7 +171,7 @@ bool graph_case_read(const char *folder, graph_case *c, char *why)
     c->moves = true;
     snprintf(path, sizeof(path), "%s/model.onnx", folder);
     char *bytes = whole_file(path, &size);
-    bool fine = bytes && take_model(c, bytes, size) && c->m.graph.inputs.count <= GRAPHS_INPUTS;
+    bool fine = bytes && graph_case_take(c, bytes, size) && c->m.graph.inputs.count <= GRAPHS_INPUTS;
     free(bytes);
     for (size_t i = 0; fine && i < c->m.graph.inputs.count; i++) {
         nori_error err = {0};

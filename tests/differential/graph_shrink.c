@@ -29,8 +29,7 @@ static bool is_read(const graph_case *c, nori__str name)
              ((list).count - (at)-1) * sizeof(*(list).items)),                                     \
      (list).count--)
 
-/* Without what nothing reads. */
-static void tidy(graph_case *c)
+void graph_case_tidy(graph_case *c)
 {
     nori__pb_graph *g = &c->m.graph;
     for (size_t i = g->nodes.count; i > 0; i--) {
@@ -377,7 +376,7 @@ static bool try_change(graphs_workers *w, graph_case *c, graphs_fault *fault, ch
     graphs_fault found = {.worker = fault->worker};
     bool better = graph_case_copy(c, &next) && does(&next, s);
     if (better) {
-        tidy(&next);
+        graph_case_tidy(&next);
         (*left)--;
         better = next.m.graph.nodes.count > 0 && is_model(&next, fault) &&
                  graphs_faulty(w, fault->worker, &next, &found) &&
@@ -433,7 +432,7 @@ bool graph_case_one(const graph_case *c, graphs_values *all, const nori__pb_node
             make_output(&one->m, g, v->name, nori_tensor_type(v->v[0]), NULL);
         }
     }
-    tidy(one);
+    graph_case_tidy(one);
     for (size_t k = 0; fine && k < all->count; k++) { /* also what its bodies read */
         nori__str name = {all->items[k].name, strlen(all->items[k].name)};
         fine = !graphs_reads(n, name) || made_by(n, name) || given(g, name) ||

@@ -356,15 +356,28 @@ static bool ort_takes(ways *w, ort *o, const char *label, const nori_model *mode
     return a->status == NORI_OK;
 }
 
+const char *const graphs_peer_labels[GRAPHS_PEER_WAYS] = {
+    "ONNX Runtime, operator set 21", "ONNX Runtime, the lowest", "ONNX Runtime, optimized"};
+
+nori_status graphs_peer_change(int way, const nori_model *model, nori_model **made)
+{
+    nori_convert_options c;
+    nori_optimize_options p;
+    nori_convert_options_default(&c);
+    nori_optimize_options_default(&p);
+    c.opset = way == 0 ? 21 : 0;
+    c.lowest = way == 1;
+    p.proof.skip = 1;
+    return way < 2 ? nori_convert(model, &c, made, NULL, NULL)
+                   : nori_optimize(model, &p, made, NULL, NULL);
+}
+
 /* What it takes, it takes too as nori writes it: under operator set 21, under the lowest (which it
  * need not know) and as optimized. */
 static void by_ort(ways *w, const nori_model *model, const char *library)
 {
     static ort *o;
     char reason[GRAPHS_TEXT] = "";
-    nori_convert_options c;
-    nori_optimize_options p;
-    nori_model *made = NULL;
     if (!o && !(o = ort_open(library, reason, sizeof(reason)))) {
         graphs_answer *a = answer(w, "ONNX Runtime", 0);
         a->status = NORI_ERROR_UNAVAILABLE;
@@ -372,24 +385,15 @@ static void by_ort(ways *w, const nori_model *model, const char *library)
         snprintf(a->text, sizeof(a->text), "%s", reason);
         return;
     }
-    static const char *const labels[] = {"ONNX Runtime, operator set 21",
-                                         "ONNX Runtime, the lowest", "ONNX Runtime, optimized"};
     if (!ort_takes(w, o, "ONNX Runtime", model, true)) {
         return;
     }
-    for (int k = 0; k < 3; k++) {
-        nori_convert_options_default(&c);
-        nori_optimize_options_default(&p);
-        c.opset = k == 0 ? 21 : 0;
-        c.lowest = k == 1;
-        p.proof.skip = 1;
-        nori_status s = k < 2 ? nori_convert(model, &c, &made, NULL, NULL)
-                              : nori_optimize(model, &p, &made, NULL, NULL);
-        if (!s) { /* why not is another worker's question */
-            ort_takes(w, o, labels[k], made, k == 1);
+    for (int k = 0; k < GRAPHS_PEER_WAYS; k++) {
+        nori_model *made = NULL;
+        if (!graphs_peer_change(k, model, &made)) { /* why not is another worker's question */
+            ort_takes(w, o, graphs_peer_labels[k], made, k == 1);
         }
         nori_model_free(made);
-        made = NULL;
     }
 }
 

@@ -96,6 +96,9 @@ bool graphs_reads(const nori__pb_node *n, nori__str name);
 void graph_case_free(graph_case *c);
 /* The same in an arena of its own. */
 bool graph_case_copy(const graph_case *from, graph_case *to);
+/* Another model in its place: that of bytes, which are copied. */
+bool graph_case_take(graph_case *c, const char *bytes, size_t size);
+void graph_case_tidy(graph_case *c); /* without what nothing reads */
 /* model.onnx and input_N.pb of a folder; false with why. */
 bool graph_case_read(const char *folder, graph_case *c, char *why);
 bool graph_case_write(const char *folder, const graph_case *c, const char *why);
@@ -234,6 +237,11 @@ typedef struct graphs_feeds {
 } graphs_feeds;
 void graphs_run_ways(graphs_kind kind, const char *ort, const nori__str *model,
                      const graphs_feeds *feeds, graphs_answers *answers);
+
+/* What ONNX Runtime is asked about besides the graph as it is: a model made of it. */
+enum { GRAPHS_PEER_WAYS = 3 };
+extern const char *const graphs_peer_labels[GRAPHS_PEER_WAYS];
+nori_status graphs_peer_change(int way, const nori_model *model, nori_model **made);
 
 /* ---- workers ---- */
 
