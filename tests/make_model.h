@@ -144,9 +144,11 @@ static inline void make_weights(make *m, nori__pb_graph *g, const char *name, co
         *MAKE_ADD(m, t->dims) = size;
         count *= size;
     }
-    for (int64_t i = 0; i < count; i++) {
-        *MAKE_ADD(m, t->floats) = values[i];
-    }
+    float *kept = nori__arena_array(&m->arena, (size_t)count + 1, sizeof(*kept));
+    assert_non_null(kept); /* at once: by MAKE_ADD large ones would take the square of their size */
+    memcpy(kept, values, (size_t)count * sizeof(*kept));
+    t->floats.items = kept;
+    t->floats.count = (size_t)count;
 }
 
 /* Names separated by spaces; "-" is an empty name. */

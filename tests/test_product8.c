@@ -320,7 +320,8 @@ static void products(void **state)
 static void transpose(void **state)
 {
     (void)state;
-    static const size_t sizes[][2] = {{1, 1}, {3, 40}, {16, 16}, {17, 33}, {5, 16}, {40, 3}, {64, 7}};
+    static const size_t sizes[][2] = {{1, 1}, {3, 40}, {16, 16}, {17, 33}, {5, 16}, {40, 3}, {64, 7},
+                                       {33, 5}, {20, 9}, {70, 9}, {50, 2}, {19, 4}, {35, 15}};
     EACH_LEVEL(k) {
         for (size_t i = 0; i < NORI__COUNT(sizes); i++) {
             size_t rows = sizes[i][0], cols = sizes[i][1], in_step = cols + i % 3, out_step = rows + 1;

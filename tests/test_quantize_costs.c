@@ -163,9 +163,70 @@ static void attention(void **state)
     make_end(&m);
 }
 
+/* What float kernels of pictures take for the graph's own inputs and outputs is spared on integers: a
+ * convolution alone goes there. */
+static void alone(void **state)
+{
+    (void)state;
+    make m;
+    samples from = {4, {1, 64, 28, 28}, 4, -1, 1, 9};
+    nori_quantize_options o;
+    nori_quantize_report *report = NULL;
+    make_begin(&m, 13);
+    make_input(&m, &m.graph, "x", NORI_FLOAT, "1 64 28 28");
+    make_output(&m, &m.graph, "y", NORI_FLOAT, "1 64 28 28");
+    make_weights(&m, &m.graph, "w", "64 64 3 3", numbers(&m, 36864));
+    make_attr_ints(&m, make_node(&m, &m.graph, "", "Conv", "only", "x w", "y"), "pads", 4,
+                   (int64_t[]){1, 1, 1, 1});
+    nori_model *model = load(&m);
+    nori_quantize_options_default(&o);
+    nori_model *made = quantize(model, &from, &o, &report);
+    is(report, "only", NULL);
+    nori_quantize_report_free(report);
+    nori_model_free(made);
+    nori_model_free(model);
+    make_end(&m);
+}
+
+/* A convolution that integers make faster, beside one that has no form on integers: of a run that is
+ * mostly the other one, and of its bytes, what they win is next to nothing, and all stays float. */
+static void too_little(void **state)
+{
+    (void)state;
+    static const char *const widths[] = {"32 8 7 7", "32 384 7 7"};
+    static const char *const shapes[] = {"1 8 18 18", "1 384 18 18"};
+    for (int large = 0; large < 2; large++) {
+        make m;
+        samples from = {4, {1, 32, 12, 12}, 2, -1, 1, 11};
+        nori_quantize_options o;
+        nori_quantize_report *report = NULL;
+        make_begin(&m, 13);
+        make_input(&m, &m.graph, "x", NORI_FLOAT, "1 32 12 12");
+        make_output(&m, &m.graph, "y", NORI_FLOAT, "1 32 12 12");
+        make_output(&m, &m.graph, "z", NORI_FLOAT, shapes[large]);
+        make_weights(&m, &m.graph, "w", "32 32 5 5", numbers(&m, 25600));
+        make_weights(&m, &m.graph, "v", widths[large], numbers(&m, large ? 602112 : 12544));
+        make_attr_ints(&m, make_node(&m, &m.graph, "", "Conv", "wins", "x w", "y"), "pads", 4,
+                       (int64_t[]){2, 2, 2, 2});
+        make_node(&m, &m.graph, "", "ConvTranspose", "rest", "x v", "z");
+        nori_model *model = load(&m);
+        nori_quantize_options_default(&o);
+        nori_model *made = quantize(model, &from, &o, &report);
+        is(report, "wins", large ? "what all integers together would win" : NULL);
+        assert_true(advised(report, large ? "2 of 2 layers stay float as integers would win too little"
+                                          : "1 of 2 layers stay float as integers would make them slower"));
+        assert_int_equal(count_ops(made, "QuantizeLinear") > 0, !large);
+        nori_quantize_report_free(report);
+        nori_model_free(made);
+        nori_model_free(model);
+        make_end(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(little_work), cmocka_unit_test(neighbours),
-                                       cmocka_unit_test(attention)};
+                                       cmocka_unit_test(attention), cmocka_unit_test(alone),
+                                       cmocka_unit_test(too_little)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,17 +45,18 @@ static void x32_transpose(size_t rows, size_t cols, const uint32_t *in, size_t i
     }
 }
 
-/* 16 x 16 bytes, of which the first rows and columns are read and written. */
+/* 16 x 16 bytes, of which the first rows and columns are read and written. room: 16 bytes from the start
+ * of every row may be read. */
 static inline __attribute__((always_inline)) void turn8(size_t rows, size_t cols,
                                                         const uint8_t *in, size_t in_step,
                                                         uint8_t *out, size_t out_step,
-                                                        __m128i flip)
+                                                        __m128i flip, bool room)
 {
     __m128i a[16], b[16];
     uint8_t some[16] = {0};
     for (size_t i = 0; i < 16; i++) {
         const uint8_t *row = in + (i < rows ? i : rows - 1) * in_step;
-        if (cols < 16) {
+        if (cols < 16 && !room) {
             memcpy(some, row, cols);
             row = some;
         }
@@ -92,15 +93,25 @@ static void x8_transpose(size_t rows, size_t cols, const uint8_t *in, size_t in_
                          size_t out_step, uint8_t flip)
 {
     __m128i f = _mm_set1_epi8((char)flip);
+    if (cols <= 4) { /* less than turning takes */
+        for (size_t c = 0; c < cols; c++) {
+            for (size_t r = 0; r < rows; r++) {
+                out[c * out_step + r] = in[r * in_step + c] ^ flip;
+            }
+        }
+        return;
+    }
     for (size_t c = 0; c < cols; c += 16) {
         for (size_t r = 0; r < rows; r += 16) {
             size_t nr = rows - r < 16 ? rows - r : 16, nc = cols - c < 16 ? cols - c : 16;
             const uint8_t *from = in + r * in_step + c;
             uint8_t *to = out + c * out_step + r;
+            /* What lies beyond a row is the next one, where rows lie close. */
+            bool room = in_step == cols && (rows - 1 - r - (nr - 1)) * in_step + nc >= 16;
             if (nr == 16 && nc == 16) {
-                turn8(16, 16, from, in_step, to, out_step, f);
+                turn8(16, 16, from, in_step, to, out_step, f, true);
             } else if (nr > 3) {
-                turn8(nr, nc, from, in_step, to, out_step, f);
+                turn8(nr, nc, from, in_step, to, out_step, f, room);
             } else {
                 for (size_t i = 0; i < nr; i++) {
                     for (size_t j = 0; j < nc; j++) {

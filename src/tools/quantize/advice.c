@@ -89,15 +89,18 @@ static void weights(nori__q_tries *t)
 static void spared(nori__q_tries *t)
 {
     nori__quantizer *q = t->q;
-    size_t count = 0;
+    size_t count = 0, others = 0;
     for (size_t i = 0; i < q->unit_list.count; i++) {
         const nori__q_unit *u = q->unit_list.items[i];
         count += u->why && !u->slow; /* slow ones say nothing of accuracy */
+        others += u->why != NULL;
     }
     if (q->by_cost > 0) {
-        nori__q_advise(q, "%zu of %zu layers stay float as integers would make them slower; "
+        nori__q_advise(q, "%zu of %zu layers stay float as integers would %s; "
                           "--size-first puts them on integers, too, for a smaller file",
-                       q->by_cost, q->by_cost + q->unit_list.count - count);
+                       q->by_cost, q->weighed + others,
+                       q->little ? "win too little time on the whole, and save few bytes"
+                                 : "make them slower");
     }
     double sqnr = nori__q_summary(q->report)->output_sqnr;
     bool wide = q->options->activation_type == NORI_INT16 || q->options->activation_type == NORI_UINT16;

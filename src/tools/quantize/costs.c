@@ -16,6 +16,10 @@
 #define MARGIN 1.05
 /* A byte that integers save is worth so many nanoseconds, while the whole stays faster than float. */
 #define BYTE 0.05
+/* What integers win of the whole run has to be more than what the table cannot know; less is worth it only
+ * where it makes the weights so much smaller. */
+#define LEAST_WON 0.03
+#define LEAST_SAVED 0.10
 
 /* Nanoseconds: of a run, of an element of the result, of a product that is added to it. */
 typedef struct cost {
@@ -58,6 +62,9 @@ static const cost to_ints = {200, 0.45, 0}, to_floats = {150, 0.30, 0};
 static const cost pictures_to_ints = {600, 0.80, 0}, pictures_to_floats = {450, 0.80, 0};
 static const double parted = 0.30; /* of an element, where the reader would else be part of the maker */
 static const cost inputs_to_ints = {200, 0.40, 0}; /* of the graph: they are nowhere else yet */
+/* Pictures of the graph itself are planes outside: float kernels turn them into blocks and back, too. */
+static const cost input_pictures_to_ints = {200, 0.15, 0}, output_pictures_to_floats = {150, 0.10, 0};
+static const double unknown = 0.10; /* of an element, what is in no table */
 
 /* Channels are computed in blocks of so many; those of depthwise convolutions on integers in longer ones,
  * which neighbouring pixels fill up where the kernel moves by one. */
@@ -83,7 +90,8 @@ static bool is_depthwise(const nori__node *n)
 {
     const nori_tensor *w =
         nori__node_is(n, NORI__OP_ONNX_Conv) && n->input_count > 1 ? nori__value_const(n->inputs[1]) : NULL;
-    return w && w->rank == 4 && w->dims[1] == 1 && nori__attr_i(n, "group", 1) > 1;
+    return w && w->rank == 4 && w->dims[1] == 1 &&
+           (nori__attr_i(n, "group", 1) > 1 || w->dims[0] == 1); /* heads of one channel, too */
 }
 
 /* A product of channels whose result nothing but a depthwise convolution reads, behind what is done along
@@ -144,7 +152,7 @@ static pair conv_cost(const nori__node *n, const readers *r, const nori_tensor *
     for (size_t i = 0; i < count; i++) {
         ones = ones && strides[i] == 1;
     }
-    if (group > 1 && w->dims[1] == 1) {
+    if (is_depthwise(n)) {
         double pixels = ones && channels > 0 ? floor(DEEP_BLOCK / channels) : 1;
         double block = channels * (pixels > 1 ? pixels : 1);
         double full = block > 0 ? made * ceil(block / DEEP_BLOCK) * DEEP_BLOCK / block : made;
@@ -282,6 +290,21 @@ static bool would_join(const nori__value *v, const readers *r)
     return false;
 }
 
+/* Input channels of the convolution that reads it; 0: none does. */
+static int64_t channels_read(const nori__value *v, const readers *r)
+{
+    int64_t most = 0;
+    for (uint32_t i = r->first[v->id]; i < r->first[v->id + 1]; i++) {
+        const nori__node *n = r->nodes[i];
+        const nori_tensor *w = nori__node_is(n, NORI__OP_ONNX_Conv) && n->inputs[0] == v
+                                   ? nori__value_const(n->inputs[1])
+                                   : NULL;
+        int64_t channels = w && w->rank == 4 ? w->dims[1] * nori__attr_i(n, "group", 1) : 0;
+        most = channels > most ? channels : most;
+    }
+    return most;
+}
+
 /* What a convolution makes or reads. */
 static bool is_picture(const nori__value *v, const readers *r)
 {
@@ -314,7 +337,13 @@ static double change_cost(const nori__quantizer *q, const nori__value *v, const 
     if (ints && v->producer && narrows(v, r)) {
         more += parted * count; /* the two are no longer one */
     }
-    return of(!ints ? back : v->producer ? forth : inputs_to_ints, count, 0) + more;
+    if (!v->producer) { /* few channels are read as they lie */
+        forth = channels_read(v, r) > FEW ? input_pictures_to_ints : inputs_to_ints;
+    }
+    if (picture && v->uses > 0 && r->first[v->id + 1] == r->first[v->id]) {
+        back = output_pictures_to_floats;
+    }
+    return of(ints ? forth : back, count, 0) + more;
 }
 
 /* What it costs where who makes a value and who reads it differ in form: once, however many read. */
@@ -395,8 +424,31 @@ static double won(const nori__quantizer *q, const readers *r, const bool *floats
     return sum;
 }
 
-static void report(nori__quantizer *q, const readers *r, const nori__node *n)
+/* Whether that is enough of a run, or of the weights, to be worth the integers' errors. */
+static bool worth(const nori__quantizer *q, const readers *r, const bool *floats)
 {
+    double run = 0, bytes = 0, gone = 0;
+    bool any = false;
+    for (const nori__node *n = q->ir->main->first; n; n = n->next) {
+        double made = n->output_count > 0 && n->outputs[0] ? elements(q, n->outputs[0]) : 0;
+        double known = cost_of(q, r, n).floats;
+        run += known > 0 ? known : made * unknown;
+        any = any || (q->chosen[n->id] && !floats[n->id]);
+        gone += q->chosen[n->id] && !floats[n->id] ? saved(n) : 0;
+    }
+    for (const nori__value *v = q->ir->main->values; v; v = v->next) {
+        const nori_tensor *t = v->uses > 0 ? nori__value_const(v) : NULL;
+        bytes += t ? (double)t->bytes : 0;
+    }
+    return !any || won(q, r, floats) >= LEAST_WON * run || gone >= LEAST_SAVED * bytes;
+}
+
+static void report(nori__quantizer *q, const readers *r, const nori__node *n, bool little)
+{
+    if (little) {
+        nori__q_report_node(q, n, "what all integers together would win of a run is too little");
+        return;
+    }
     pair p = cost_of(q, r, n);
     if (nori__q_role_of(n) != NORI__Q_WEIGHTED) {
         nori__q_report_node(q, n, "its neighbours stay float");
@@ -411,7 +463,8 @@ nori_status nori__q_spare_by_cost(nori__quantizer *q)
 {
     readers r;
     size_t uses;
-    q->by_cost = 0;
+    q->by_cost = q->weighed = 0;
+    q->little = false;
     if (!q->options->search || q->options->size_first || q->alone) {
         return NORI_OK;
     }
@@ -424,9 +477,11 @@ nori_status nori__q_spare_by_cost(nori__quantizer *q)
     if (won(q, &r, floats) <= 0) {
         NORI__TRY(solve(q, &r, uses, 0, floats));
     }
+    q->little = !worth(q, &r, floats);
     for (const nori__node *n = q->ir->main->first; n; n = n->next) {
-        if (floats[n->id]) {
-            report(q, &r, n);
+        q->weighed += q->chosen[n->id] && nori__q_role_of(n) == NORI__Q_WEIGHTED;
+        if (q->chosen[n->id] && (floats[n->id] || q->little)) {
+            report(q, &r, n, !floats[n->id]);
             q->chosen[n->id] = false;
             q->by_cost += nori__q_role_of(n) == NORI__Q_WEIGHTED;
         }

@@ -137,6 +137,8 @@ typedef struct nori__quantizer {
     uint32_t n_nodes;
     bool alone;            /* one layer is looked at: what it costs in time does not count */
     size_t by_cost;        /* layers that the last selection left float for what they cost */
+    size_t weighed;        /* of so many */
+    bool little;           /* it did so with all: integers would have won too little of the whole */
     nori_quantize_report *report;
     nori_error *err;
 } nori__quantizer;
