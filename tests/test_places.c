@@ -143,6 +143,17 @@ static void values_stay_what_they_are(void **state)
         "x=f1,4,8,8; a=Neg x; p,q=Split a axis=1; u,v=Split q axis=1; c=Concat v p u axis=1; y=Exp c;",
         "x=f1,4,8,8; a=Neg x; p,q=Split a axis=1; u=Exp p; v=Neg q; w=Concat u v axis=1; y=Add w a;",
         "x=f1,4,8,8; s=L2:1,3; a=Neg x; p,q=Split a s axis=1; u=Exp q; y=Concat u p axis=1;",
+        /* slices: overlapping, with the whole read afterwards, from the end, with steps, across */
+        "x=f1,4,8,8; i=L1:0; m=L1:1; e=L1:-1; k=L1:3; z=L1:4; o=L1:1; a=Neg x; p=Slice a i k o;"
+        "q=Slice a m k o; u=Slice a e z o; v=Slice a m e o; s=Sin v; t=Add s u; r=Mul t q;"
+        "w=Concat s t p r a axis=1; y=Neg w;",
+        "x=f1,4,8,8; m=L1:1; k=L1:3; o=L1:1; a=Neg x; q=Slice a m k o; b=Abs q; c=Add b q; y=Exp c;",
+        "x=f1,4,8,8; i=L1:3; m=L1:-9; o=L1:1; t=L1:-1; a=Neg x; q=Slice a i m o t; y=Exp q;",
+        "x=f1,4,8,8; i=L1:0; m=L1:4; o=L1:1; t=L1:2; a=Neg x; q=Slice a i m o t; y=Exp q;",
+        "x=f1,4,8,8; i=L1:1; m=L1:3; o=L1:2; a=Neg x; q=Slice a i m o; y=Exp q;",
+        "x=f2,4,8,8; i=L1:1; m=L1:3; o=L1:1; a=Neg x; q=Slice a i m o; y=Exp q;",
+        "x=f1,5,3; i=L1:1; m=L1:3; o=L1:1; a=Neg x; q=Slice a i m o; y=Exp q;",
+        "x=f1,4,8,8; i=L2:1,2; m=L2:3,4; o=L2:1,2; a=Neg x; q=Slice a i m o; y=Exp q;",
         /* a chain whose pieces live long */
         "x=f1,4,8,8; a=Neg x; b=Conv a w; w=F4,4,1,1; c=Concat a b axis=1; v=F4,8,1,1; d=Conv c v;"
         "e=Concat c d axis=1; f=Relu e; y=Concat f a axis=1;",

@@ -131,9 +131,41 @@ static uint32_t inplace_group(layouter *w, uint32_t s, const nori__step *step)
     return NORI__NO_GROUP;
 }
 
+/* A part becomes a piece of a whole, if it is not yet another one's. */
+static void put_piece(layouter *w, uint32_t part, uint32_t whole, size_t at)
+{
+    uint32_t group = w->group[part];
+    if (w->l->places[part].how == NORI__PLACE_BLOCK &&
+        nori__group_whole(&w->groups, group) == group &&
+        group != nori__group_whole(&w->groups, w->group[whole]) &&
+        w->groups.items[group].life.bytes == w->l->places[part].bytes) {
+        nori__group_put(&w->groups, group, w->group[whole], at);
+    }
+}
+
+/* A Slice's output stays where its input has it. */
+static void place_slice(layouter *w, const nori__step *step)
+{
+    size_t at;
+    for (uint32_t i = 1; i < step->n_in; i++) {
+        if (step->in[i] != NORI__NO_SLOT && !w->content[step->in[i]]) {
+            return;
+        }
+    }
+    if (step->in[0] != NORI__NO_SLOT && step->out[0] != NORI__NO_SLOT &&
+        w->l->places[step->in[0]].how == NORI__PLACE_BLOCK &&
+        nori__slice_of(step, w->in, (nori_tensor *)(uintptr_t)w->seen[step->out[0]], &at)) {
+        put_piece(w, step->out[0], step->in[0], at);
+    }
+}
+
 /* A Concat's inputs move into its output, a Split's outputs into its input. */
 static void place_pieces(layouter *w, const nori__step *step)
 {
+    if (nori__node_is(step->node, NORI__OP_ONNX_Slice)) {
+        place_slice(w, step);
+        return;
+    }
     bool join_all = step->n_out == 1;
     const uint32_t *parts = join_all ? step->in : step->out;
     uint32_t count = join_all ? step->n_in : step->n_out, whole = join_all ? step->out[0] : step->in[0];
@@ -147,14 +179,8 @@ static void place_pieces(layouter *w, const nori__step *step)
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (w->at[i] == SIZE_MAX || w->l->places[parts[i]].how != NORI__PLACE_BLOCK) {
-            continue;
-        }
-        uint32_t group = w->group[parts[i]];
-        if (nori__group_whole(&w->groups, group) == group && /* not yet another one's piece */
-            group != nori__group_whole(&w->groups, w->group[whole]) &&
-            w->groups.items[group].life.bytes == w->l->places[parts[i]].bytes) {
-            nori__group_put(&w->groups, group, w->group[whole], w->at[i]);
+        if (w->at[i] != SIZE_MAX) {
+            put_piece(w, parts[i], whole, w->at[i]);
         }
     }
 }

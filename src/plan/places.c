@@ -1,8 +1,9 @@
 /* places.c: groups of values that share bytes. What a Concat joins is made where its output will be,
- * and what a Split makes is looked at where its input is, whenever the pieces lie one after another:
- * then the kernel finds nothing to copy. A whole lives from its first piece's step on. */
+ * and what a Split or Slice makes is looked at where its input is, whenever the pieces lie one after
+ * another: then the kernel finds nothing to copy. A whole lives from its first piece's step on. */
 #include <stdlib.h>
 
+#include "ops/content.h"
 #include "plan/places.h"
 
 /* Pieces begin as tensors of their own do. */
@@ -142,4 +143,42 @@ bool nori__pieces_of(const nori__step *step, bool join, const nori_tensor *whole
         }
     }
     return sum == whole->bytes;
+}
+
+bool nori__slice_of(const nori__step *step, const nori_tensor **in, nori_tensor *out, size_t *at)
+{
+    const nori_tensor *whole = in[0];
+    size_t width = nori_type_bits(whole->type) / 8;
+    if (!nori__node_is(step->node, NORI__OP_ONNX_Slice) || width == 0 ||
+        whole->type == NORI_STRING || whole->rank < 1 || out->rank != whole->rank ||
+        out->type != whole->type || out->count == 0) {
+        return false;
+    }
+    int64_t starts[NORI_MAX_RANK], ends[NORI_MAX_RANK], axes[NORI_MAX_RANK], steps[NORI_MAX_RANK];
+    nori_status bad[4];
+    nori_call call = {.node = step->node, .n_in = step->n_in, .n_out = step->n_out, .in = in,
+                      .out = &out};
+    int n = nori__call_ints(&call, 1, "starts", starts, NORI_MAX_RANK, &bad[0]);
+    nori__call_ints(&call, 2, "ends", ends, NORI_MAX_RANK, &bad[1]);
+    int n_axes = nori__call_ints(&call, 3, "axes", axes, NORI_MAX_RANK, &bad[2]);
+    int n_steps = nori__call_ints(&call, 4, NULL, steps, NORI_MAX_RANK, &bad[3]);
+    if (n != 1 || bad[0] != NORI_OK || bad[1] != NORI_OK || bad[2] != NORI_OK ||
+        bad[3] != NORI_OK || (n_steps >= 0 && steps[0] != 1)) {
+        return false;
+    }
+    int axis;
+    if (nori__fix_axis(NULL, n_axes >= 0 ? axes[0] : 0, whole->rank, &axis) != NORI_OK) {
+        return false;
+    }
+    size_t inner = width;
+    for (int d = 0; d < whole->rank; d++) {
+        if (d < axis && whole->dims[d] != 1) {
+            return false;
+        }
+        inner *= d > axis ? (size_t)whole->dims[d] : 1; /* of a tensor's bytes: no overflow */
+    }
+    int64_t first, count;
+    nori__slice_axis(whole->dims[axis], starts[0], ends[0], 1, &first, &count);
+    *at = (size_t)first * inner;
+    return out->dims[axis] == count && *at % ALIGN == 0;
 }

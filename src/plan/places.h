@@ -37,4 +37,8 @@ nori_status nori__groups_place(const nori_allocator *a, nori__groups *g, size_t 
 bool nori__pieces_of(const nori__step *step, bool join, const nori_tensor *whole,
                      const nori_tensor *const *parts, uint32_t count, size_t *at);
 
+/* Whether a Slice's output lies in one piece in its input, *at bytes from its start. in: the step's
+ * inputs, those after the first with their content. */
+bool nori__slice_of(const nori__step *step, const nori_tensor **in, nori_tensor *out, size_t *at);
+
 #endif

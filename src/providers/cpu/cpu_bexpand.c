@@ -106,10 +106,32 @@ static bool apart_plan(const expand *s, expand_run *r, size_t *bytes)
     return nori__add_size(r->between_bytes, r->offset_bytes, bytes);
 }
 
+/* Into how many stretches planes are cut so that the thread with most units has the fewest rows to
+ * make: units are one or two blocks wide, and each makes the rows around it anew (which is half of
+ * what a row costs). */
+static size_t even_stretches(const expand_run *r, size_t threads, size_t extent)
+{
+    const nori__block_window *g = &r->g;
+    size_t most = nori__div_up(g->out[0], 4), best = 1;
+    size_t around = extent > g->stride[0] ? extent - g->stride[0] : 0;
+    double least = 0;
+    most = most < 4 * threads ? most : 4 * threads;
+    for (size_t n = 1; n <= most; n++) {
+        double units = (double)nori__div_up(r->batch * r->y_blocks * n, 2 * threads);
+        size_t stretch = nori__div_up(g->out[0], n);
+        double rows = units * (2.0 * (double)(stretch * g->stride[0]) + (double)around);
+        if (n == 1 || rows <= least) {
+            least = rows;
+            best = n;
+        }
+    }
+    return best;
+}
+
 static bool expand_plan(const expand *s, const nori_call *call, expand_run *r, size_t *bytes)
 {
     const nori_tensor *x = call->in[0], *y = call->out[0];
-    size_t c = s->first->block, pairs = s->first->pairs;
+    size_t c = s->first->block;
     size_t threads = (size_t)nori__way_threads(s->way, nori__cpu_threads(call));
     memset(r, 0, sizeof(*r));
     r->threads = (int)threads;
@@ -131,13 +153,7 @@ static bool expand_plan(const expand *s, const nori_call *call, expand_run *r, s
     r->band = (rows - extent) / g->stride[0] + 1;
     r->band = r->band < g->out[0] ? r->band : g->out[0];
     r->rows = (r->band - 1) * g->stride[0] + extent;
-    r->stretches = 1;
-    if (threads > 1 && r->batch * pairs < 4 * threads) {
-        r->stretches = nori__div_up(4 * threads, r->batch * pairs);
-        size_t most = nori__div_up(g->out[0], 4);
-        r->stretches = r->stretches < most ? r->stretches : most;
-    }
-    r->stretch = nori__div_up(g->out[0], r->stretches);
+    r->stretch = nori__div_up(g->out[0], threads > 1 ? even_stretches(r, threads, extent) : 1);
     r->stretches = nori__div_up(g->out[0], r->stretch);
     r->offset_bytes = nori__cpu_round(s->first->terms * sizeof(int64_t));
     if (s->way->form == NORI__EXPAND_APART) {

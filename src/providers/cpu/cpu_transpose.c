@@ -5,6 +5,10 @@
 #include "providers/cpu/cpu.h"
 #include "providers/reference/ref.h"
 
+/* What is smaller stays on the thread that runs the step: it is in the caches of some core, and
+ * fetching lines from another one costs more than moving them (180 KB: 6 us, on two threads 22). */
+#define ALONE_BYTES (256 * 1024)
+
 typedef struct turn {
     int rank;
     size_t dims[NORI_MAX_RANK];  /* of the output, joined */
@@ -127,7 +131,7 @@ static nori_status transpose_run(const void *state, nori_call *call)
     }
     turn t = {.size = x->bytes / (size_t)x->count, .x = x->data, .y = y->data};
     join_axes(x, perm, &t);
-    int threads = nori__cpu_threads(call);
+    int threads = x->bytes < ALONE_BYTES ? 1 : nori__cpu_threads(call);
     if (t.units == 1 && t.across != t.rank - 1) {
         nori__parallel_for(call->pool, threads, (int64_t)t.dims[t.across], 64, strip_units, &t);
     } else {
