@@ -369,7 +369,8 @@ static nori_status lay_all(layouter *w, uint64_t memory_cap)
         char need[NORI__SIZE_TEXT], most[NORI__SIZE_TEXT];
         nori_status status = nori__fail(
             w->err, NORI_ERROR_LIMIT, "activations need %s, the limit is %s",
-            nori__size_text(w->l->block_bytes, need), nori__size_text(memory_cap, most));
+            nori__size_apart(w->l->block_bytes, memory_cap, need),
+            nori__size_apart(memory_cap, w->l->block_bytes, most));
         nori__hint(w->err, "%s", NORI__CAP_HINT);
         return status;
     }

@@ -246,8 +246,8 @@ nori_status nori__meter_explain(const nori__meter *m, nori_status status, nori_e
         err->status = NORI_OK;
         nori__fail(err, NORI_ERROR_LIMIT,
                    "the run needs %s beside the %s it holds, the limit is %s",
-                   nori__size_text(m->refused, need), nori__size_text(m->refused_live, have),
-                   nori__size_text(m->cap, most));
+                   nori__size_apart(m->refused, m->cap, need), nori__size_text(m->refused_live, have),
+                   nori__size_apart(m->cap, m->refused, most));
         if (where[0]) {
             nori__where(err, "%s", where);
         }

@@ -399,6 +399,8 @@ class Run(case.Case):
                            ("900KiB", "922 kB"), ("0.001G", "1.00 MB")):
             r = self.nori("run", path, "--dim", "n=1000000", "--memory", size, code=4)
             self.assertIn("the limit is " + said, r.err)
+        r = self.nori("run", path, "--dim", "n=250100", "--memory", "1M", code=4)
+        self.assertIn("activations need 1000448 bytes, the limit is 1000000 bytes", r.err)
         for size in ("1X", "1MBB", "1iB", "1 M", "0", "M", "1Mib"):
             self.nori("run", path, "--memory", size, code=2)
         r = self.nori("run", path, "--dim", "n=1000000", "--limit", "activations=1M", code=4)

@@ -10,8 +10,8 @@ static gpu_mem *make(gpu_self *self, size_t bytes, const void *content, nori_err
     if (self->max_alloc && bytes > self->max_alloc) {
         char need[NORI__SIZE_TEXT], most[NORI__SIZE_TEXT];
         nori__fail(err, NORI_ERROR_LIMIT, "%s: a tensor of %s is wanted, device %s takes at most %s",
-                   self->driver->title, nori__size_text(bytes, need), self->device_name,
-                   nori__size_text(self->max_alloc, most));
+                   self->driver->title, nori__size_apart(bytes, self->max_alloc, need), self->device_name,
+                   nori__size_apart(self->max_alloc, bytes, most));
         return NULL;
     }
     return self->driver->make(self, bytes, content, err);
