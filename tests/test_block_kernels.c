@@ -242,65 +242,87 @@ static void rows_of_planes(void **state)
 
 /* ---- Winograd ---- */
 
-/* B' and A' of F(4 x 4, 3 x 3). */
+/* B', A' and G of F(4 x 4, 3 x 3) and F(2 x 2, 3 x 3). */
 #define P 0.70710678118654752
 #define Q 1.41421356237309505
-static const double to_v[6][6] = {
-    {1, 0, -2.5, 0, 1, 0},       {0, -2 * P, -2, P, 1, 0},   {0, 2 * P, -2, -P, 1, 0},
-    {0, -Q / 2, -0.5, Q, 1, 0},  {0, Q / 2, -0.5, -Q, 1, 0}, {0, 1, 0, -2.5, 0, 1}};
-static const double to_y[4][6] = {{1, 1, 1, 1, 1, 0},
-                                  {0, P, -P, Q, -Q, 0},
-                                  {0, 0.5, 0.5, 2, 2, 0},
-                                  {0, P / 2, -P / 2, 2 * Q, -2 * Q, 1}};
+static const struct {
+    size_t tile;
+    double to_v[6][6], to_y[4][6], g[6][3];
+} forms[] = {
+    {4,
+     {{1, 0, -2.5, 0, 1, 0}, {0, -2 * P, -2, P, 1, 0}, {0, 2 * P, -2, -P, 1, 0},
+      {0, -Q / 2, -0.5, Q, 1, 0}, {0, Q / 2, -0.5, -Q, 1, 0}, {0, 1, 0, -2.5, 0, 1}},
+     {{1, 1, 1, 1, 1, 0}, {0, P, -P, Q, -Q, 0}, {0, 0.5, 0.5, 2, 2, 0},
+      {0, P / 2, -P / 2, 2 * Q, -2 * Q, 1}},
+     {{1, 0, 0}, {-2.0 / 3, -2 * P / 3, -1.0 / 3}, {-2.0 / 3, 2 * P / 3, -1.0 / 3},
+      {1.0 / 6, Q / 6, 1.0 / 3}, {1.0 / 6, -Q / 6, 1.0 / 3}, {0, 0, 1}}},
+    {2,
+     {{1, 0, -1, 0}, {0, 1, 1, 0}, {0, -1, 1, 0}, {0, 1, 0, -1}},
+     {{1, 1, 1, 0}, {0, 1, -1, -1}},
+     {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}}},
+};
+
+static void winograd_in(const nori__kernels *k, size_t form, const nori__block_patch *p)
+{
+    size_t c = k->block, row = 9 * c, step = 3 * c + 1, side = forms[form].tile + 2;
+    size_t rows = p->row[1] - p->row[0], cols = p->col[1] - p->col[0];
+    float *x = floats((rows - 1) * row + cols * c);
+    buffer v = take(((side * side - 1) * step + c) * sizeof(float), 4);
+    k->f32_winograd_in(forms[form].tile, x, row, p, v.p, step);
+    for (size_t i = 0; i < side * side * c; i++) {
+        size_t t = i / c;
+        double want = 0;
+        for (size_t h = 0; h < rows; h++) {
+            for (size_t w = 0; w < cols; w++) {
+                want += forms[form].to_v[t / side][p->row[0] + h] *
+                        forms[form].to_v[t % side][p->col[0] + w] * (double)x[h * row + w * c + i % c];
+            }
+        }
+        near(((float *)v.p)[t * step + i % c], want, 1e-5);
+    }
+    give(&v);
+    free(x);
+}
+
+static void winograd_out(const nori__kernels *k, size_t form, size_t rows, size_t cols)
+{
+    size_t c = k->block, row = 9 * c, step = 3 * c + 1, side = forms[form].tile + 2;
+    size_t used = (rows - 1) * row + cols * c;
+    float *m = floats((side * side - 1) * step + c), *bias = floats(c), *add = floats(used);
+    nori__block_finish f = {.bias = bias, .add = rows % 2 ? add : NULL, .clamp = cols > 1, .low = -1,
+                            .high = 0.5f};
+    buffer y = take(used * sizeof(float), 4);
+    k->f32_winograd_out(forms[form].tile, m, step, rows, cols, y.p, row, &f);
+    for (size_t o = 0; o < rows * cols * c; o++) {
+        size_t h = o / c / cols, w = o / c % cols, at = h * row + w * c + o % c;
+        double want = bias[o % c];
+        for (size_t t = 0; t < side * side; t++) {
+            want += forms[form].to_y[h][t / side] * forms[form].to_y[w][t % side] *
+                    (double)m[t * step + o % c];
+        }
+        want += f.add ? add[at] : 0;
+        near(((float *)y.p)[at], f.clamp ? fmin(fmax(want, -1), 0.5) : want, 1e-5);
+    }
+    give(&y);
+    free(m);
+    free(bias);
+    free(add);
+}
 
 static void winograd(void **state)
 {
     (void)state;
     EACH_LEVEL(k) {
-        size_t c = k->block, row = 9 * c, step = 3 * c + 1;
-        for (size_t r0 = 0; r0 < 3; r0++) {
-            for (size_t r1 = 4; r1 < 7; r1++) {
-                nori__block_patch p = {{r0, r1}, {2 - r0, 10 - r1}};
-                size_t cols = p.col[1] - p.col[0];
-                float *x = floats((r1 - r0 - 1) * row + cols * c);
-                buffer v = take((35 * step + c) * sizeof(float), 4);
-                k->f32_winograd_in(x, row, &p, v.p, step);
-                for (size_t i = 0; i < 36 * c; i++) {
-                    size_t t = i / c;
-                    double want = 0;
-                    for (size_t h = r0; h < r1; h++) {
-                        for (size_t w = p.col[0]; w < p.col[1]; w++) {
-                            want += to_v[t / 6][h] * to_v[t % 6][w] *
-                                    (double)x[(h - r0) * row + (w - p.col[0]) * c + i % c];
-                        }
-                    }
-                    near(((float *)v.p)[t * step + i % c], want, 1e-5);
+        for (size_t form = 0; form < 2; form++) {
+            size_t tile = forms[form].tile, least = tile > 2 ? 4 : 3, side = tile + 2;
+            for (size_t r0 = 0; r0 < 3; r0++) {
+                for (size_t r1 = least; r1 <= side; r1++) {
+                    nori__block_patch p = {{r0, r1}, {2 - r0, least + side - r1}};
+                    winograd_in(k, form, &p);
                 }
-                give(&v);
-                free(x);
             }
-        }
-        for (size_t rows = 1; rows <= 4; rows++) {
-            for (size_t cols = 1; cols <= 4; cols++) {
-                size_t used = (rows - 1) * row + cols * c;
-                float *m = floats(35 * step + c), *bias = floats(c), *add = floats(used);
-                nori__block_finish f = {.bias = bias, .add = rows % 2 ? add : NULL,
-                                        .clamp = cols == 3, .low = -1, .high = 0.5f};
-                buffer y = take(used * sizeof(float), 4);
-                k->f32_winograd_out(m, step, rows, cols, y.p, row, &f);
-                for (size_t o = 0; o < rows * cols * c; o++) {
-                    size_t h = o / c / cols, w = o / c % cols, at = h * row + w * c + o % c;
-                    double want = bias[o % c];
-                    for (size_t t = 0; t < 36; t++) {
-                        want += to_y[h][t / 6] * to_y[w][t % 6] * (double)m[t * step + o % c];
-                    }
-                    want += f.add ? add[at] : 0;
-                    near(((float *)y.p)[at], f.clamp ? fmin(fmax(want, -1), 0.5) : want, 1e-5);
-                }
-                give(&y);
-                free(m);
-                free(bias);
-                free(add);
+            for (size_t i = 0; i < tile * tile; i++) {
+                winograd_out(k, form, i / tile + 1, i % tile + 1);
             }
         }
     }
@@ -346,29 +368,27 @@ static void block_weights(void **state)
 /* G g G' of 3 x 3 filters: exact but for the one rounding to float. */
 static void winograd_weights(void **state)
 {
-    static const double g[6][3] = {{1, 0, 0},
-                                   {-2.0 / 3, -2 * P / 3, -1.0 / 3},
-                                   {-2.0 / 3, 2 * P / 3, -1.0 / 3},
-                                   {1.0 / 6, Q / 6, 1.0 / 3},
-                                   {1.0 / 6, -Q / 6, 1.0 / 3},
-                                   {0, 0, 1}};
     (void)state;
     EACH_LEVEL(k) {
-        size_t c = k->block, channels = 5, u_channel = c + 2, u_step = channels * u_channel + 3;
-        float *w = floats(channels * 9 * c);
-        size_t used = 35 * u_step + (channels - 1) * u_channel + c;
-        buffer u = take(used * sizeof(float), 4);
-        k->f32_winograd_weights(channels, w, u.p, u_channel, u_step);
-        for (size_t i = 0; i < channels * 36 * c; i++) {
-            size_t ch = i / 36 / c, t = i / c % 36, lane = i % c;
-            double want = 0;
-            for (size_t a = 0; a < 9; a++) {
-                want += g[t / 6][a / 3] * g[t % 6][a % 3] * (double)w[(ch * 9 + a) * c + lane];
+        for (size_t form = 0; form < 2; form++) {
+            size_t side = forms[form].tile + 2, positions = side * side;
+            size_t c = k->block, channels = 5, u_channel = c + 2, u_step = channels * u_channel + 3;
+            float *w = floats(channels * 9 * c);
+            size_t used = (positions - 1) * u_step + (channels - 1) * u_channel + c;
+            buffer u = take(used * sizeof(float), 4);
+            k->f32_winograd_weights(forms[form].tile, channels, w, u.p, u_channel, u_step);
+            for (size_t i = 0; i < channels * positions * c; i++) {
+                size_t ch = i / positions / c, t = i / c % positions, lane = i % c;
+                double want = 0;
+                for (size_t a = 0; a < 9; a++) {
+                    want += forms[form].g[t / side][a / 3] * forms[form].g[t % side][a % 3] *
+                            (double)w[(ch * 9 + a) * c + lane];
+                }
+                near(((float *)u.p)[t * u_step + ch * u_channel + lane], want, 1e-7);
             }
-            near(((float *)u.p)[t * u_step + ch * u_channel + lane], want, 1e-7);
+            give(&u);
+            free(w);
         }
-        give(&u);
-        free(w);
     }
 }
 

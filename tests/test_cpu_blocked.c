@@ -61,6 +61,10 @@ static const net nets[] = {
     {"winograd, odd sizes", "2 19 21 14", {"Conv w=37x19x3x3 p=1:x:a", "HardSwish:a:y"}, "y",
      "Block BlockedConv Unblock"},
     {"winograd, no pads", "1 16 30 27", {"Conv w=16x16x3x3:x:y"}, "y", "Block BlockedConv Unblock"},
+    {"winograd, small tiles", "1 512 7 7", {"Conv w=64x512x3x3 p=1:x:a", "Relu:a:y"}, "y",
+     "Block BlockedConv Unblock"},
+    {"winograd, small tiles, odd sizes", "1 520 6 7", {"Conv w=72x520x3x3 p=1:x:a", "HardSwish:a:y"}, "y",
+     "Block BlockedConv Unblock"},
     {"winograd, more pads", "1 16 14 13", {"Conv w=48x16x3x3 p=2:x:y"}, "y", "Block BlockedConv Unblock"},
     {"groups of whole blocks", "1 64 9 9", {"Conv w=64x32x3x3 p=1 g=2:x:y"}, "y",
      "Block BlockedConv Unblock"},
@@ -361,6 +365,7 @@ static void winograd_error(void **state)
         {"16", "1 16 24 24", {"Conv w=16x16x3x3 p=1:x:y"}, "y", NULL},
         {"128", "1 128 16 16", {"Conv w=16x128x3x3 p=1:x:y"}, "y", NULL},
         {"512", "1 512 12 12", {"Conv w=16x512x3x3 p=1:x:y"}, "y", NULL},
+        {"512, small tiles", "1 512 7 7", {"Conv w=512x512x3x3 p=1:x:y"}, "y", NULL},
     };
     (void)state;
     for (size_t i = 0; i < NORI__COUNT(deep); i++) {

@@ -65,7 +65,7 @@ ALWAYS void vd_store(float *p, vd a)
 
 /* One dimension of G g. Rows of G are [1 0 0], [-2/3 -+2/3 p -1/3], [1/6 +-1/6 q 1/3] and [0 0 1], with
  * p = 1 / q = sqrt(1/2): pairs of rows differ in the middle's sign alone. */
-ALWAYS void winograd_weights3(vd a, vd b, vd c, vd out[6])
+ALWAYS void winograd_weights4(vd a, vd b, vd c, vd out[6])
 {
     vd even = -2.0 / 3 * a - 1.0 / 3 * c, odd = 2.0 / 3 * 0.70710678118654752 * b;
     vd even2 = 1.0 / 6 * a + 1.0 / 3 * c, odd2 = 1.0 / 6 * 1.41421356237309505 * b;
@@ -77,8 +77,19 @@ ALWAYS void winograd_weights3(vd a, vd b, vd c, vd out[6])
     out[5] = c;
 }
 
-static void f32_winograd_weights(size_t channels, const float *w, float *u, size_t u_channel,
-                                 size_t u_step)
+/* The same for F(2, 3): rows [1 0 0], [1/2 +-1/2 1/2] and [0 0 1]. */
+ALWAYS void winograd_weights2(vd a, vd b, vd c, vd out[4])
+{
+    vd even = 0.5 * (a + c), odd = 0.5 * b;
+    out[0] = a;
+    out[1] = even + odd;
+    out[2] = even - odd;
+    out[3] = c;
+}
+
+/* side: 6 or 4, a constant where this is inlined. */
+ALWAYS void winograd_weights_body(const size_t side, size_t channels, const float *w, float *u,
+                                  size_t u_channel, size_t u_step)
 {
     for (size_t i = 0; i < channels; i++, w += 9 * VL, u += u_channel) {
         for (size_t half = 0; half < VL; half += VL / 2) {
@@ -86,17 +97,36 @@ static void f32_winograd_weights(size_t channels, const float *w, float *u, size
             UNROLL
             for (size_t j = 0; j < 3; j++) {
                 const float *g = w + j * VL + half;
-                winograd_weights3(vd_load(g), vd_load(g + 3 * VL), vd_load(g + 6 * VL), t[j]);
+                vd g0 = vd_load(g), g1 = vd_load(g + 3 * VL), g2 = vd_load(g + 6 * VL);
+                if (side == 6) {
+                    winograd_weights4(g0, g1, g2, t[j]);
+                } else {
+                    winograd_weights2(g0, g1, g2, t[j]);
+                }
             }
             UNROLL
-            for (size_t k = 0; k < 6; k++) {
+            for (size_t k = 0; k < side; k++) {
                 vd r[6];
-                winograd_weights3(t[0][k], t[1][k], t[2][k], r);
+                if (side == 6) {
+                    winograd_weights4(t[0][k], t[1][k], t[2][k], r);
+                } else {
+                    winograd_weights2(t[0][k], t[1][k], t[2][k], r);
+                }
                 UNROLL
-                for (size_t j = 0; j < 6; j++) {
-                    vd_store(u + (k * 6 + j) * u_step + half, r[j]);
+                for (size_t j = 0; j < side; j++) {
+                    vd_store(u + (k * side + j) * u_step + half, r[j]);
                 }
             }
         }
+    }
+}
+
+static void f32_winograd_weights(size_t tile, size_t channels, const float *w, float *u,
+                                 size_t u_channel, size_t u_step)
+{
+    if (tile == 2) {
+        winograd_weights_body(4, channels, w, u, u_channel, u_step);
+    } else {
+        winograd_weights_body(6, channels, w, u, u_channel, u_step);
     }
 }

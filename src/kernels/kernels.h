@@ -291,13 +291,13 @@ typedef struct nori__kernels {
     void (*f32_block_pick)(size_t pixels, const int64_t *at, const float *x, float *y);
     void (*f32_block_linear)(size_t pixels, const nori__linear_tap *tap, const float *x0,
                              const float *x1, float weight0, float weight1, float *y);
-    /* Winograd F(4 x 4, 3 x 3): a 6 x 6 patch of pixels to 36 vectors v_step apart. x is the first
-     * pixel inside; rows row_step apart. */
-    void (*f32_winograd_in)(const float *x, size_t row_step, const nori__block_patch *patch,
-                            float *v, size_t v_step);
-    /* 36 vectors of sums, m_step apart, to rows x cols <= 4 x 4 output pixels. */
-    void (*f32_winograd_out)(const float *m, size_t m_step, size_t rows, size_t cols, float *y,
-                             size_t row_step, const nori__block_finish *finish);
+    /* Winograd F(tile x tile, 3 x 3), tile 4 or 2: a patch of (tile + 2)^2 pixels to as many vectors,
+     * v_step apart. x is the first pixel inside; rows row_step apart. */
+    void (*f32_winograd_in)(size_t tile, const float *x, size_t row_step,
+                            const nori__block_patch *patch, float *v, size_t v_step);
+    /* (tile + 2)^2 vectors of sums, m_step apart, to rows x cols <= tile x tile output pixels. */
+    void (*f32_winograd_out)(size_t tile, const float *m, size_t m_step, size_t rows, size_t cols,
+                             float *y, size_t row_step, const nori__block_finish *finish);
     /* Weights of output channels, a row each, as vectors of a block of them: out[place[q] + j] =
      * w[j * w_step + q] for q < cols, j < rows <= block; 0 for the block's other j. w may lie at any
      * address. */
@@ -305,8 +305,8 @@ typedef struct nori__kernels {
                               const size_t *place, float *out);
     /* Such vectors of 3 x 3 weights, w[channels][9][block], transformed in double: position t of
      * channel i at u[i * u_channel + t * u_step]. */
-    void (*f32_winograd_weights)(size_t channels, const float *w, float *u, size_t u_channel,
-                                 size_t u_step);
+    void (*f32_winograd_weights)(size_t tile, size_t channels, const float *w, float *u,
+                                 size_t u_channel, size_t u_step);
 
     /* ---- moving bits (base_move.c) ---- */
     /* out[c * out_step + r] = in[r * in_step + c]. */

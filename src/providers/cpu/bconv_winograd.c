@@ -1,9 +1,11 @@
 /* bconv_winograd.c: 3 x 3 convolutions with stride 1 by Winograd's F(4 x 4, 3 x 3): 36 products of
- * matrices over tiles of 6 x 6 inputs instead of 144 multiplications a channel and tile.
+ * matrices over tiles of 6 x 6 inputs instead of 144 multiplications a channel and tile. Small maps take
+ * F(2 x 2, 3 x 3), 16 products instead of 36 multiplications: their weights, four times those of the
+ * file, would take longer to come than the products; these are 1.8 times as large.
  *
  * A unit is some tiles by a share of the output pairs: it transforms its tiles' input for all
- * channels into v[36][block][tile], then for each pair multiplies position by position into
- * m[36][2][tile] and transforms back with what the convolution is joined with. Weights were
+ * channels into v[position][block][tile], then for each pair multiplies position by position into
+ * m[position][2][tile] and transforms back with what the convolution is joined with. Weights were
  * transformed when they were packed, in double.
  *
  * Errors, as a share of the largest output, for 16 to 512 channels of random values: below 5e-6
@@ -13,7 +15,24 @@
 
 /* Bytes of transformed input a unit keeps: it stays in the second cache. */
 #define V_BYTES (512 * 1024)
-#define TRANSFORM 150.0 /* cycles of a tile and block, in or out */
+#define TRANSFORM 4.2 /* cycles of a position and block, in or out */
+
+/* Outputs of a tile's side, and products of a tile. */
+static size_t tile_of(const nori__bconv *s)
+{
+    return s->how == NORI__BCONV_WINOGRAD2 ? 2 : 4;
+}
+
+static size_t positions_of(const nori__bconv *s)
+{
+    size_t side = tile_of(s) + 2;
+    return side * side;
+}
+
+static size_t tiles_along(const nori__bconv_run *r, int d)
+{
+    return nori__div_up(r->g.out[d], tile_of(r->s));
+}
 
 /* ---- weights ---- */
 
@@ -32,25 +51,25 @@ static void pack_block(const nori__bconv *s, const float *w, size_t rows, float 
     for (size_t i = 0; i < s->per_group; i += PACK_CHANNELS) {
         size_t n = s->per_group - i < PACK_CHANNELS ? s->per_group - i : PACK_CHANNELS;
         kern->f32_block_weights(rows, n * 9, w + i * 9, s->per_group * 9, place, turned);
-        kern->f32_winograd_weights(n, turned, u + i * width, width, s->per_group * width);
+        kern->f32_winograd_weights(tile_of(s), n, turned, u + i * width, width, s->per_group * width);
     }
 }
 
-/* [pair][36][channel][1 or 2 blocks]. */
+/* [pair][position][channel][1 or 2 blocks]. */
 float *nori__bconv_winograd_pack(const nori__bconv *s, const nori_allocator *a, const float *w,
                                  size_t *bytes)
 {
-    size_t c = s->block, count;
+    size_t c = s->block, positions = positions_of(s), count;
     float *out = NULL;
     bool ready = false;
-    if (!nori__mul_size(s->blocks * c * 36, s->per_group, &count) ||
+    if (!nori__mul_size(s->blocks * c * positions, s->per_group, &count) ||
         !nori__mul_size(count, sizeof(float), bytes) || !(out = nori__packed(a, *bytes, &ready))) {
         return NULL;
     }
     for (size_t b = 0; !ready && b < s->blocks; b++) {
         size_t p = b / 2, width = (s->blocks - 2 * p < 2 ? 1 : 2) * c, o = b * c;
         pack_block(s, w + o * s->per_group * 9, s->made - o < c ? s->made - o : c,
-                   out + p * 2 * c * 36 * s->per_group + b % 2 * c, width);
+                   out + p * 2 * c * positions * s->per_group + b % 2 * c, width);
     }
     return out;
 }
@@ -59,7 +78,7 @@ float *nori__bconv_winograd_pack(const nori__bconv *s, const nori_allocator *a, 
 
 static size_t v_step(const nori__bconv_run *r)
 {
-    /* One vector more than needed: the 36 positions must not fall on the same cache sets. */
+    /* One vector more than needed: the positions must not fall on the same cache sets. */
     return (r->x_blocks * r->span + 1) * r->s->block;
 }
 
@@ -70,18 +89,19 @@ static size_t m_step(const nori__bconv_run *r)
 
 bool nori__bconv_winograd_plan(nori__bconv_run *r, int threads)
 {
-    size_t c = r->s->block, tile = nori__kernels_get()->block_pixels;
-    size_t tiles = nori__div_up(r->g.out[0], 4) * nori__div_up(r->g.out[1], 4);
-    size_t most = nori__way_span(r->s->way, V_BYTES) / (36 * r->x_blocks * c * sizeof(float)) / tile * tile;
+    size_t c = r->s->block, tile = nori__kernels_get()->block_pixels, positions = positions_of(r->s);
+    size_t tiles = tiles_along(r, 0) * tiles_along(r, 1);
+    size_t each = positions * r->x_blocks * c * sizeof(float);
+    size_t most = nori__way_span(r->s->way, V_BYTES) / each / tile * tile;
     most = most > tile ? most : tile;
     nori__bconv_cut_up how = {
         .lines = tiles, .most = most, .quantum = tiles > 2 * tile ? tile : 1, .pairs = r->s->pairs,
-        .cost = {.pair = 36 * (double)r->s->lanes + 2 * TRANSFORM,
-                 .weights = 36 * (double)(r->s->lanes * c) / 2,
-                 .line = (double)r->x_blocks * TRANSFORM}};
+        .cost = {.pair = (double)positions * ((double)r->s->lanes + 2 * TRANSFORM),
+                 .weights = (double)(positions * r->s->lanes * c) / 2,
+                 .line = (double)(positions * r->x_blocks) * TRANSFORM}};
     nori__bconv_split(r, &how, threads);
     r->offset_bytes = r->s->terms * sizeof(int64_t);
-    return nori__mul_size((v_step(r) + m_step(r)) * 36, sizeof(float), &r->thread_bytes);
+    return nori__mul_size((v_step(r) + m_step(r)) * positions, sizeof(float), &r->thread_bytes);
 }
 
 void nori__bconv_winograd_offsets(nori__bconv_run *r)
@@ -94,9 +114,10 @@ void nori__bconv_winograd_offsets(nori__bconv_run *r)
 /* The rows (columns) of the patch at tile t that lie inside; at: the first of them in the input. */
 static size_t inside(const nori__bconv_run *r, int d, size_t t, size_t range[2])
 {
-    size_t first = t * 4, begin = r->g.begin[d], size = r->g.in[d];
+    size_t tile = tile_of(r->s), side = tile + 2;
+    size_t first = t * tile, begin = r->g.begin[d], size = r->g.in[d];
     range[0] = first < begin ? begin - first : 0;
-    range[1] = first + 6 <= begin + size ? 6 : first < begin + size ? begin + size - first : 0;
+    range[1] = first + side <= begin + size ? side : first < begin + size ? begin + size - first : 0;
     range[0] = range[0] < range[1] ? range[0] : range[1];
     return range[0] < range[1] ? first + range[0] - begin : 0;
 }
@@ -105,13 +126,13 @@ static void transform_inputs(const nori__bconv_run *r, const float *x, size_t fi
                              float *v)
 {
     const nori__kernels *kern = nori__kernels_get();
-    size_t c = r->s->block, across = nori__div_up(r->g.out[1], 4), row = r->g.in[1] * c;
+    size_t c = r->s->block, across = tiles_along(r, 1), row = r->g.in[1] * c, tile = tile_of(r->s);
     for (size_t b = 0; b < r->x_blocks; b++) {
         for (size_t t = 0; t < n; t++) {
             nori__block_patch p;
             size_t h = inside(r, 0, (first + t) / across, p.row);
             size_t w = inside(r, 1, (first + t) % across, p.col);
-            kern->f32_winograd_in(x + b * r->x_plane + h * row + w * c, row, &p,
+            kern->f32_winograd_in(tile, x + b * r->x_plane + h * row + w * c, row, &p,
                                   v + (b * r->span + t) * c, v_step(r));
         }
     }
@@ -122,15 +143,15 @@ static void transform_outputs(const nori__bconv_run *r, const float *m, size_t a
 {
     const nori__kernels *kern = nori__kernels_get();
     const nori__bconv *s = r->s;
-    size_t c = s->block, across = nori__div_up(r->g.out[1], 4), row = r->g.out[1] * c;
+    size_t c = s->block, across = tiles_along(r, 1), row = r->g.out[1] * c, tile = tile_of(s);
     nori__block_finish f = {.bias = bias, .clamp = s->act.clamp, .low = s->act.low,
                             .high = s->act.high};
     for (size_t t = 0; t < n; t++) {
-        size_t h = (first + t) / across * 4, w = (first + t) % across * 4;
-        size_t rows = r->g.out[0] - h < 4 ? r->g.out[0] - h : 4;
-        size_t cols = r->g.out[1] - w < 4 ? r->g.out[1] - w : 4, to = at + h * row + w * c;
+        size_t h = (first + t) / across * tile, w = (first + t) % across * tile;
+        size_t rows = r->g.out[0] - h < tile ? r->g.out[0] - h : tile;
+        size_t cols = r->g.out[1] - w < tile ? r->g.out[1] - w : tile, to = at + h * row + w * c;
         f.add = r->add ? r->add + to : NULL;
-        kern->f32_winograd_out(m + t * c, m_step(r), rows, cols, r->y + to, row, &f);
+        kern->f32_winograd_out(tile, m + t * c, m_step(r), rows, cols, r->y + to, row, &f);
         for (size_t i = 0; s->act.apply && i < rows; i++) {
             float *y = r->y + to + i * row;
             kern->f32_unary[s->act.function](cols * c, y, y, s->act.p);
@@ -142,9 +163,9 @@ void nori__bconv_winograd_units(void *run, int64_t begin, int64_t end, int threa
 {
     const nori__bconv_run *r = run;
     const nori__bconv *s = r->s;
-    size_t c = s->block, tiles = nori__div_up(r->g.out[0], 4) * nori__div_up(r->g.out[1], 4);
+    size_t c = s->block, tiles = tiles_along(r, 0) * tiles_along(r, 1), positions = positions_of(s);
     float *v = (float *)(void *)(r->work + (size_t)thread * r->thread_bytes);
-    float *m = v + 36 * v_step(r), zero[2 * NORI__BLOCK_MAX] = {0};
+    float *m = v + positions * v_step(r), zero[2 * NORI__BLOCK_MAX] = {0};
     for (int64_t u = begin; u < end; u++) {
         size_t image, span, share;
         nori__bconv_unit(r, u, &image, &span, &share);
@@ -152,8 +173,8 @@ void nori__bconv_winograd_units(void *run, int64_t begin, int64_t end, int threa
         transform_inputs(r, r->x + image * r->x_batch, first, n, v);
         for (size_t p = share * r->share; p < (share + 1) * r->share && p < s->pairs; p++) {
             size_t blocks = s->blocks - 2 * p < 2 ? 1 : 2;
-            const float *w = s->weights + p * 2 * c * 36 * s->per_group;
-            for (size_t t = 0; t < 36; t++, w += s->per_group * blocks * c) {
+            const float *w = s->weights + p * 2 * c * positions * s->per_group;
+            for (size_t t = 0; t < positions; t++, w += s->per_group * blocks * c) {
                 for (size_t i = 0; i < s->n_chunks; i++) {
                     const nori__bconv_chunk *k = &s->chunks[i];
                     nori__block_finish f = {.bias = i == 0 ? zero : NULL};

@@ -59,6 +59,7 @@ typedef struct nori__bconv_chunk {
 typedef enum nori__bconv_how {
     NORI__BCONV_DIRECT,    /* all kinds: terms of a channel block and a kernel position */
     NORI__BCONV_WINOGRAD,  /* 3 x 3, stride 1: F(4 x 4, 3 x 3) */
+    NORI__BCONV_WINOGRAD2, /* F(2 x 2, 3 x 3) */
     NORI__BCONV_DEPTHWISE
 } nori__bconv_how;
 

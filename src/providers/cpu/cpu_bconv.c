@@ -138,11 +138,16 @@ static void pack_depthwise(const nori__bconv *s, const float *w)
     }
 }
 
+static bool is_winograd(const nori__bconv *s)
+{
+    return s->how == NORI__BCONV_WINOGRAD || s->how == NORI__BCONV_WINOGRAD2;
+}
+
 static nori_status pack(nori__bconv *s, const nori_allocator *a, const float *w, nori_error *err)
 {
     size_t count = s->blocks * s->block;
     bool ready = false;
-    if (s->how == NORI__BCONV_WINOGRAD) {
+    if (is_winograd(s)) {
         s->weights = nori__bconv_winograd_pack(s, a, w, &s->weights_bytes);
         return s->weights ? NORI_OK : nori__no_memory(err);
     }
@@ -199,8 +204,9 @@ static void choose(const nori__node *node, const nori_tensor *weight, const nori
     bool depthwise = form->group > 1 && weight->dims[1] == 1;
     form->way = nori__way_for(a, depthwise ? NORI__WAYS_DEPTHWISE : NORI__WAYS_CONV, &l);
     form->how = depthwise                                 ? NORI__BCONV_DEPTHWISE
-                : form->way->form == NORI__WAY_WINOGRAD ? NORI__BCONV_WINOGRAD
-                                                          : NORI__BCONV_DIRECT;
+                : form->way->form == NORI__WAY_WINOGRAD  ? NORI__BCONV_WINOGRAD
+                : form->way->form == NORI__WAY_WINOGRAD2 ? NORI__BCONV_WINOGRAD2
+                                                         : NORI__BCONV_DIRECT;
 }
 
 static nori_status fill(nori__bconv *s, const nori_tensor *w, const nori_tensor *b,
@@ -361,7 +367,7 @@ static bool bconv_plan(const nori__bconv *s, const nori_call *call, nori__bconv_
                   (double)s->weights_bytes / 8;
     threads = work < (double)threads * THREAD_CYCLES ? (int)(work / THREAD_CYCLES) + 1 : threads;
     r->threads = threads;
-    bool ok = s->how == NORI__BCONV_WINOGRAD    ? nori__bconv_winograd_plan(r, threads)
+    bool ok = is_winograd(s)                    ? nori__bconv_winograd_plan(r, threads)
               : s->how == NORI__BCONV_DEPTHWISE ? nori__bconv_depthwise_plan(r, threads)
                                                 : nori__bconv_direct_plan(r, threads);
     r->grain = (int64_t)(UNIT_CYCLES / (work / (double)(r->batch * r->spans * r->shares) + 1)) + 1;
@@ -395,12 +401,12 @@ static nori_status run_with(const nori__bconv *s, nori_call *call)
     r.add = nori__cpu_has(call, 3) ? call->in[3]->data : NULL;
     r.offset = scratch.data;
     r.work = (char *)scratch.data + r.offset_bytes;
-    nori__body body = s->how == NORI__BCONV_WINOGRAD    ? nori__bconv_winograd_units
+    nori__body body = is_winograd(s)                    ? nori__bconv_winograd_units
                       : s->how == NORI__BCONV_DEPTHWISE ? nori__bconv_depthwise_units
                                                         : nori__bconv_direct_units;
     if (s->how == NORI__BCONV_DIRECT) {
         nori__bconv_direct_offsets(&r);
-    } else if (s->how == NORI__BCONV_WINOGRAD) {
+    } else if (is_winograd(s)) {
         nori__bconv_winograd_offsets(&r);
     }
     nori__cpu_for(call->pool, r.threads, (int64_t)(r.batch * r.spans * r.shares), r.grain,

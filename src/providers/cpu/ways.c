@@ -7,7 +7,7 @@
 
 /* ---- convolutions over channel blocks ---- */
 
-enum { WAY_DIRECT = 0, WAY_WINOGRAD = 5 };
+enum { WAY_DIRECT = 0, WAY_WINOGRAD = 5, WAY_WINOGRAD2 = 10 };
 static const nori__way conv_ways[] = {
     {"direct", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 8, 0},
     {"direct, as rows", NORI__WAY_DIRECT, NORI__LINES_AS_ROWS, 8, 0},
@@ -19,6 +19,7 @@ static const nori__way conv_ways[] = {
     {"winograd, long spans", NORI__WAY_WINOGRAD, 0, 16, 0},
     {"direct, one thread", NORI__WAY_DIRECT, NORI__LINES_BY_WIDTH, 8, 1},
     {"winograd, one thread", NORI__WAY_WINOGRAD, 0, 8, 1},
+    {"winograd, small tiles", NORI__WAY_WINOGRAD2, 0, 8, 0},
 };
 
 static bool winograd_fits(const nori__layer *l)
@@ -34,47 +35,71 @@ static bool conv_fits(const nori__way *w, const nori__layer *l)
 {
     bool planes = l->joined % 2 != 0;
     bool point = l->kernel[0] * l->kernel[1] == 1 && l->stride[0] == 1 && l->stride[1] == 1;
-    return w->form == NORI__WAY_WINOGRAD ? winograd_fits(l)
-                                         : w->lines == NORI__LINES_BY_WIDTH || (!planes && !point);
+    return w->form != NORI__WAY_DIRECT ? winograd_fits(l)
+                                       : w->lines == NORI__LINES_BY_WIDTH || (!planes && !point);
 }
 
 /* What fits the measurements of both levels, in cycles: two vectors of products each, an output block alone
- * costing more than half a pair; a tile's transforms of one block; weights come from far, along with half of
- * the products. Direct sums reach four fifths. */
+ * costing more than half a pair; a tile's transforms of one block, by position; weights come from far, along
+ * with half of the products. Direct sums reach four fifths. */
 #define PRODUCTS 2.0
 #define ALONE 0.4
-#define TRANSFORM 250.0
+#define TRANSFORM 7.0 /* a position */
 #define REACHED 0.8
 #define NEAR_BYTES (256.0 * 1024) /* of weights, and bytes a cycle */
 #define NEAR_SPEED 18.0
 #define FAR_BYTES (16.0 * 1024 * 1024)
 #define FAR_SPEED 9.0
 #define FURTHER_SPEED 4.5
-#define PAYS 1.2  /* four times the weights must gain something */
+#define PAYS 1.2  /* more weights must gain something */
 #define LARGE 56  /* a map of unknown size */
+#define SMALL 256.0    /* pixels of a map whose tiles may be small ones */
+#define SMALL_PAYS 1.2 /* what they cost besides: more sums come and go */
+#define SPAN_BYTES (512.0 * 1024) /* of a span's transformed input, as bconv_winograd.c has it */
 
-/* Winograd's form: small maps waste tiles, and few tiles do not pay for its weights. */
+/* Cycles of Winograd's form with tiles of so many outputs a side. Small maps waste tiles, few tiles do not
+ * pay for its weights, and each span of tiles reads them again. */
+static double winograd_cycles(const nori__layer *l, double tile, double read, double made, double blocks)
+{
+    const nori__kernels *kern = nori__kernels_get();
+    double block = (double)kern->block, pixels = (double)kern->block_pixels, tiles = 1;
+    double images = l->batch > 0 ? (double)l->batch : 1;
+    double positions = (tile + 2) * (tile + 2), channels = (double)l->channels;
+    for (int d = 0; d < 2; d++) {
+        int64_t size = l->out[d] < 0 ? LARGE : l->out[d];
+        tiles *= (double)((size + (int64_t)tile - 1) / (int64_t)tile);
+    }
+    double most = SPAN_BYTES / (positions * read * block * sizeof(float));
+    most = most < pixels ? pixels : most;
+    double spans = tiles < most * 1.5 ? images : images * tiles / most;
+    double bytes = positions * channels * blocks * block * sizeof(float);
+    double speed = bytes < NEAR_BYTES ? NEAR_SPEED : bytes <= FAR_BYTES ? FAR_SPEED : FURTHER_SPEED;
+    double products = images * tiles * positions * channels * made / PRODUCTS;
+    double weights = spans * bytes / speed + products / 2;
+    return (weights > products ? weights : products) +
+           images * tiles * (read + blocks) * positions * TRANSFORM;
+}
+
 static uint32_t conv_rule(const nori__layer *l)
 {
-    int64_t block = (int64_t)nori__kernels_get()->block;
-    double channels = (double)l->channels, read = (double)((l->channels + block - 1) / block);
-    int64_t blocks = (l->made + block - 1) / block;
+    int64_t block = (int64_t)nori__kernels_get()->block, blocks = (l->made + block - 1) / block;
+    double read = (double)((l->channels + block - 1) / block);
     double made = (double)blocks + (blocks % 2 == 0 ? 0 : ALONE);
-    double pixels = l->batch > 0 ? (double)l->batch : 1, tiles = pixels;
+    double map = 1, images = l->batch > 0 ? (double)l->batch : 1;
     if (!winograd_fits(l)) {
         return WAY_DIRECT;
     }
     for (int d = 0; d < 2; d++) {
-        int64_t size = l->out[d] < 0 ? LARGE : l->out[d];
-        pixels *= (double)size;
-        tiles *= (double)((size + 3) / 4);
+        map *= (double)(l->out[d] < 0 ? LARGE : l->out[d]);
     }
-    double bytes = 36 * channels * (double)(blocks * block) * sizeof(float);
-    double speed = bytes < NEAR_BYTES ? NEAR_SPEED : bytes < FAR_BYTES ? FAR_SPEED : FURTHER_SPEED;
-    double direct = 9 * pixels * channels * made / PRODUCTS / REACHED;
-    double products = 36 * tiles * channels * made / PRODUCTS, weights = bytes / speed + products / 2;
-    double winograd = (weights > products ? weights : products) + tiles * (read + (double)blocks) * TRANSFORM;
-    return direct > PAYS * winograd ? WAY_WINOGRAD : WAY_DIRECT;
+    double direct = 9 * images * map * (double)l->channels * made / PRODUCTS / REACHED;
+    double large = winograd_cycles(l, 4, read, made, (double)blocks);
+    double small = winograd_cycles(l, 2, read, made, (double)blocks);
+    bool is_small = map <= SMALL && small * SMALL_PAYS < large;
+    if (direct <= PAYS * (is_small ? small : large)) {
+        return WAY_DIRECT;
+    }
+    return is_small ? WAY_WINOGRAD2 : WAY_WINOGRAD;
 }
 
 /* ---- what goes in bands and spans ---- */

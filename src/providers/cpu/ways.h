@@ -19,7 +19,7 @@ typedef enum nori__ways_kind {
     NORI__WAYS_COUNT
 } nori__ways_kind;
 
-enum { NORI__WAY_DIRECT, NORI__WAY_WINOGRAD };
+enum { NORI__WAY_DIRECT, NORI__WAY_WINOGRAD, NORI__WAY_WINOGRAD2 };
 /* Rows of a direct convolution: as they are, gathered by kernel column, or what their width asks for. */
 enum { NORI__LINES_BY_WIDTH, NORI__LINES_AS_ROWS, NORI__LINES_BY_COLUMN };
 /* Rows of a product's left operand: as their number and distance ask for, in tiles as they are, copied. */
