@@ -170,18 +170,57 @@ const nori__kernel nori__cpu_q8_concat = {.size = sizeof(nori__kernel),
 
 /* ---- Softmax: X, X_scale, X_zero, Y_scale, Y_zero ---- */
 
+#define LINES 4 /* summed side by side: each sum waits for its last addition */
+
 typedef struct softmax_job {
     double power[256]; /* exp of so many steps below the largest */
     const uint8_t *x;
     uint8_t *y;
     size_t length, inner;
     nori__qscale out;
-    bool is_signed;
+    bool is_signed, falling; /* powers, as they do for scales that make sense */
 } softmax_job;
 
-static int32_t number(uint8_t v, bool is_signed)
+/* Values whose order as unsigned bytes is that of the numbers. */
+static uint8_t flip(const softmax_job *job)
 {
-    return is_signed ? (int8_t)v : v;
+    return job->is_signed ? 0x80 : 0;
+}
+
+/* How far the values of a line reach down from the largest one. */
+static int32_t softmax_reach(const softmax_job *job, const uint8_t *x, uint8_t most)
+{
+    uint8_t f = flip(job), least = most;
+    for (size_t i = 0; i < job->length * job->inner; i += job->inner) {
+        uint8_t v = x[i] ^ f;
+        least = v < least ? v : least;
+    }
+    return most - least;
+}
+
+/* The largest of each line and the sum of its powers, in the order of the elements. */
+static void softmax_sums(const softmax_job *job, const uint8_t *const x[LINES],
+                         uint8_t most[LINES], double sum[LINES])
+{
+    const uint8_t *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3], f = flip(job);
+    uint8_t m0 = 0, m1 = 0, m2 = 0, m3 = 0;
+    size_t end = job->length * job->inner;
+    for (size_t i = 0; i < end; i += job->inner) {
+        uint8_t a = x0[i] ^ f, b = x1[i] ^ f, c = x2[i] ^ f, d = x3[i] ^ f;
+        m0 = a > m0 ? a : m0;
+        m1 = b > m1 ? b : m1;
+        m2 = c > m2 ? c : m2;
+        m3 = d > m3 ? d : m3;
+    }
+    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    for (size_t i = 0; i < end; i += job->inner) {
+        s0 += job->power[m0 - (x0[i] ^ f)];
+        s1 += job->power[m1 - (x1[i] ^ f)];
+        s2 += job->power[m2 - (x2[i] ^ f)];
+        s3 += job->power[m3 - (x3[i] ^ f)];
+    }
+    most[0] = m0, most[1] = m1, most[2] = m2, most[3] = m3;
+    sum[0] = s0, sum[1] = s1, sum[2] = s2, sum[3] = s3;
 }
 
 static uint8_t share(const softmax_job *job, int32_t below, double sum)
@@ -190,30 +229,32 @@ static uint8_t share(const softmax_job *job, int32_t below, double sum)
     return nori__qscale_byte((float)v, job->out.zero, job->is_signed);
 }
 
-static void softmax_line(const softmax_job *job, const uint8_t *x, uint8_t *y)
+/* Results of all values a line may hold. A product stands for the two divisions where it lies so far
+ * from a tie that both round to the same number; from the first 0 on all are 0. */
+static void softmax_table(const softmax_job *job, uint8_t most, int32_t reach, double sum,
+                          uint8_t table[256])
 {
-    int32_t most = -128;
-    double sum = 0;
-    uint8_t table[256];
-    for (size_t i = 0; i < job->length; i++) {
-        int32_t q = number(x[i * job->inner], job->is_signed);
-        most = q > most ? q : most;
-    }
-    for (size_t i = 0; i < job->length; i++) {
-        sum += job->power[most - number(x[i * job->inner], job->is_signed)];
-    }
-    if (job->length < 256) {
-        for (size_t i = 0; i < job->length; i++) {
-            y[i * job->inner] =
-                share(job, most - number(x[i * job->inner], job->is_signed), sum);
+    const double near = 1e-4;
+    double inverse = 1 / (sum * (double)job->out.scale);
+    int32_t low = job->is_signed ? -128 : 0;
+    uint8_t f = flip(job);
+    memset(table, nori__qscale_byte(0, job->out.zero, job->is_signed), 256);
+    for (int32_t below = 0; below <= reach; below++) {
+        uint8_t *to = &table[(uint8_t)(most - below) ^ f];
+        double v = job->power[below] * inverse + 0.5;
+        if (v >= 0.5 && v < 1000) {
+            int32_t whole = (int32_t)v;
+            double rest = v - whole;
+            if (whole == 0 && rest < 1 - near && job->falling) {
+                return;
+            }
+            if (rest > near && rest < 1 - near) {
+                int32_t q = whole + job->out.zero;
+                *to = (uint8_t)(q < low ? low : q < low + 255 ? q : low + 255);
+                continue;
+            }
         }
-        return;
-    }
-    for (int32_t below = 0; below < 256; below++) {
-        table[(uint8_t)(most - below)] = share(job, below, sum);
-    }
-    for (size_t i = 0; i < job->length; i++) {
-        y[i * job->inner] = table[x[i * job->inner]];
+        *to = share(job, below, sum);
     }
 }
 
@@ -221,9 +262,24 @@ static void softmax_units(void *user, int64_t begin, int64_t end, int thread)
 {
     const softmax_job *job = user;
     (void)thread;
-    for (int64_t u = begin; u < end; u++) {
-        size_t at = (size_t)u / job->inner * job->length * job->inner + (size_t)u % job->inner;
-        softmax_line(job, job->x + at, job->y + at);
+    for (int64_t u = begin; u < end; u += LINES) {
+        const uint8_t *x[LINES];
+        size_t at[LINES], lines = end - u < LINES ? (size_t)(end - u) : LINES;
+        uint8_t most[LINES], table[256];
+        double sum[LINES];
+        for (size_t l = 0; l < LINES; l++) { /* what lines are missing are the first one again */
+            size_t unit = (size_t)u + (l < lines ? l : 0);
+            at[l] = unit / job->inner * job->length * job->inner + unit % job->inner;
+            x[l] = job->x + at[l];
+        }
+        softmax_sums(job, x, most, sum);
+        for (size_t l = 0; l < lines; l++) {
+            uint8_t *y = job->y + at[l];
+            softmax_table(job, most[l], softmax_reach(job, x[l], most[l]), sum[l], table);
+            for (size_t i = 0; i < job->length * job->inner; i += job->inner) {
+                y[i] = table[x[l][i]];
+            }
+        }
     }
 }
 
@@ -251,9 +307,10 @@ static nori_status softmax_run(const void *state, nori_call *call)
     for (int i = 0; i < 256; i++) {
         job.power[i] = exp((double)-i * (double)in.scale);
     }
+    job.falling = in.scale > 0;
     if (x->count > 0) {
         nori__parallel_for(call->pool, nori__cpu_threads(call), s.outer * s.inner,
-                           1 + 4096 / s.length, softmax_units, &job);
+                           LINES * (1 + 1024 / s.length), softmax_units, &job);
     }
     return NORI_OK;
 }
