@@ -48,7 +48,7 @@ static bool conv_fits(const nori__way *w, const nori__layer *l)
 #define REACHED 0.8
 #define NEAR_BYTES (256.0 * 1024) /* of weights, and bytes a cycle */
 #define NEAR_SPEED 18.0
-#define FAR_BYTES (16.0 * 1024 * 1024)
+#define FAR_BYTES (16.0 * 1024 * 1024) /* from here on other layers' weights push them out to memory */
 #define FAR_SPEED 9.0
 #define FURTHER_SPEED 4.5
 #define PAYS 1.2  /* more weights must gain something */
@@ -73,7 +73,7 @@ static double winograd_cycles(const nori__layer *l, double tile, double read, do
     most = most < pixels ? pixels : most;
     double spans = tiles < most * 1.5 ? images : images * tiles / most;
     double bytes = positions * channels * blocks * block * sizeof(float);
-    double speed = bytes < NEAR_BYTES ? NEAR_SPEED : bytes <= FAR_BYTES ? FAR_SPEED : FURTHER_SPEED;
+    double speed = bytes < NEAR_BYTES ? NEAR_SPEED : bytes < FAR_BYTES ? FAR_SPEED : FURTHER_SPEED;
     double products = images * tiles * positions * channels * made / PRODUCTS;
     double weights = spans * bytes / speed + products / 2;
     return (weights > products ? weights : products) +
