@@ -344,6 +344,8 @@ static void boxes_and_scores(void **state)
     nori_model *made = quantize(model, &from, &o, &report);
     assert_true(node_of(report, "join", &n));
     assert_int_equal(n.quantized, 0);
+    assert_true(node_of(report, "boxes", &n) && n.quantized); /* nothing but the join is spared */
+    assert_true(node_of(report, "scores", &n) && n.quantized);
     nori_tensor *in[1] = {NULL}, *want[1] = {NULL}, *got[1] = {NULL};
     nori_session *a = NULL, *b = NULL;
     assert_int_equal(draw(&from, 2, in, &err), 1);
@@ -358,6 +360,64 @@ static void boxes_and_scores(void **state)
     nori_tensor_free(in[0]);
     nori_tensor_free(want[0]);
     nori_tensor_free(got[0]);
+    nori_session_free(a);
+    nori_session_free(b);
+    nori_quantize_report_free(report);
+    nori_model_free(made);
+    nori_model_free(model);
+    make_end(&m);
+}
+
+/* A head as detectors have it: boxes times their stride, scores behind a Sigmoid, both in one output.
+ * Scores survive to less than a step of [0, 1], boxes to one of [0, 640]; layers are not taken for what
+ * is at fault. */
+static void detector_head(void **state)
+{
+    (void)state;
+    make m;
+    nori_quantize_options o;
+    nori_quantize_report *report = NULL;
+    nori_quantize_node n;
+    nori_error err = {0};
+    samples from = {2, {1, 8}, 16, 0, 1, 5};
+    float boxes[32], scores[32];
+    for (int i = 0; i < 32; i++) {
+        boxes[i] = 5.0f * (float)((i * 7) % 9) / 8.0f; /* up to 20, times 32: 640 */
+        scores[i] = 0.125f * (float)((i * 5) % 9 - 4);
+    }
+    make_begin(&m, 13);
+    make_input(&m, &m.graph, "x", NORI_FLOAT, "1 8");
+    make_output(&m, &m.graph, "y", NORI_FLOAT, "1 8");
+    make_weights(&m, &m.graph, "wb", "8 4", boxes);
+    make_weights(&m, &m.graph, "ws", "8 4", scores);
+    make_weights(&m, &m.graph, "stride", "4", (float[]){8, 16, 32, 32});
+    make_node(&m, &m.graph, "", "MatMul", "boxes", "x wb", "b");
+    make_node(&m, &m.graph, "", "Mul", "scaled", "b stride", "c");
+    make_node(&m, &m.graph, "", "MatMul", "scores", "x ws", "s");
+    make_node(&m, &m.graph, "", "Sigmoid", "shares", "s", "t");
+    make_attr_int(&m, make_node(&m, &m.graph, "", "Concat", "join", "c t", "y"), "axis", 1);
+    nori_model *model = load(&m);
+    small_options(&o);
+    nori_model *made = quantize(model, &from, &o, &report);
+    assert_true(node_of(report, "join", &n) && !n.quantized);
+    assert_true(node_of(report, "boxes", &n) && n.quantized);
+    assert_true(node_of(report, "scores", &n) && n.quantized);
+    nori_session *a = NULL, *b = NULL;
+    assert_int_equal(nori_session_create(model, NULL, &a, &err), NORI_OK);
+    assert_int_equal(nori_session_create(made, NULL, &b, &err), NORI_OK);
+    for (size_t k = 0; k < from.count; k++) {
+        nori_tensor *in[1] = {NULL}, *want[1] = {NULL}, *got[1] = {NULL};
+        assert_int_equal(draw(&from, k, in, &err), 1);
+        node_run(a, (const nori_tensor *const *)in, 1, want, 1, NORI_OK);
+        node_run(b, (const nori_tensor *const *)in, 1, got, 1, NORI_OK);
+        for (int i = 0; i < 8; i++) {
+            double off = fabs(nori__tensor_get_f64(want[0], i) - nori__tensor_get_f64(got[0], i));
+            assert_true(off < (i < 4 ? 640.0 : 1.0) / 255);
+        }
+        nori_tensor_free(in[0]);
+        nori_tensor_free(want[0]);
+        nori_tensor_free(got[0]);
+    }
     nori_session_free(a);
     nori_session_free(b);
     nori_quantize_report_free(report);
@@ -442,6 +502,7 @@ int main(void)
         cmocka_unit_test(bias_that_clips),  cmocka_unit_test(bias_of_one),
         cmocka_unit_test(dead_depthwise),
         cmocka_unit_test(dead_channels),    cmocka_unit_test(boxes_and_scores),
+        cmocka_unit_test(detector_head),
         cmocka_unit_test(form),             cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
