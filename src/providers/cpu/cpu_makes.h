@@ -12,6 +12,7 @@ NORI__MAKES(patterns, "Swish", "Mul Sigmoid")
 NORI__MAKES(patterns, "HardSwish", "Mul HardSigmoid")
 NORI__MAKES(patterns, "HardSwish", "Mul Div Clip Add")
 NORI__MAKES(patterns, "Gelu", "Mul Erf Add")
+NORI__MAKES(patterns, "Gelu", "Mul Tanh Add")
 NORI__MAKES(patterns, "LayerNormalization", "Add Mul Div Sqrt ReduceMean Pow Sub")
 
 /* integers.c: around DequantizeLinear and QuantizeLinear. */

@@ -130,7 +130,7 @@ static bool gated_six(nori__node *n, nori_status *status)
     return false;
 }
 
-/* ---- 0.5 * x * (1 + erf(x / sqrt 2)), multiplied in any order ---- */
+/* ---- 0.5 * x * (1 + erf(x / sqrt 2)), multiplied in any order; the same by tanh ---- */
 
 static nori__value *erf_gate(nori__value *v, const nori__graph *g, nori__node **dead)
 {
@@ -146,6 +146,68 @@ static nori__value *erf_gate(nori__value *v, const nori__graph *g, nori__node **
     return beside(dead[2], 0.70710678);
 }
 
+/* x^3, as a power or as products; *n_dead grows by its nodes. */
+static nori__value *cubed(nori__value *v, const nori__graph *g, nori__node **dead, size_t *n_dead)
+{
+    nori__node *n = maker(v, NORI__OP_ONNX_Pow, g);
+    if (n) {
+        dead[(*n_dead)++] = n;
+        return n->input_count == 2 && is_scalar(n->inputs[1], 3) ? n->inputs[0] : NULL;
+    }
+    n = maker(v, NORI__OP_ONNX_Mul, g);
+    for (int side = 0; n && n->input_count == 2 && side < 2; side++) {
+        nori__value *x = n->inputs[side];
+        nori__node *square = maker(n->inputs[1 - side], NORI__OP_ONNX_Mul, g);
+        if (square && square->input_count == 2 && square->inputs[0] == x &&
+            square->inputs[1] == x) {
+            dead[(*n_dead)++] = n;
+            dead[(*n_dead)++] = square;
+            return x;
+        }
+    }
+    return NULL;
+}
+
+/* ((0.044715 x) x) x, as v is made of x. */
+static bool cubed_in_turn(nori__value *v, const nori__value *x, const nori__graph *g,
+                          nori__node **dead)
+{
+    for (int i = 0; i < 2; i++) {
+        dead[i] = maker(v, NORI__OP_ONNX_Mul, g);
+        if (!dead[i] || dead[i]->input_count != 2 ||
+            (dead[i]->inputs[0] != x && dead[i]->inputs[1] != x)) {
+            return false;
+        }
+        v = dead[i]->inputs[dead[i]->inputs[0] == x];
+    }
+    dead[2] = maker(v, NORI__OP_ONNX_Mul, g);
+    return beside(dead[2], 0.044715) == x;
+}
+
+/* 1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)) */
+static nori__value *tanh_gate(nori__value *v, const nori__graph *g, nori__node **dead,
+                              size_t *n_dead)
+{
+    dead[0] = maker(v, NORI__OP_ONNX_Add, g);
+    dead[1] = maker(beside(dead[0], 1), NORI__OP_ONNX_Tanh, g);
+    dead[2] = dead[1] ? maker(dead[1]->inputs[0], NORI__OP_ONNX_Mul, g) : NULL;
+    dead[3] = maker(beside(dead[2], 0.79788456), NORI__OP_ONNX_Add, g);
+    for (int side = 0; dead[3] && dead[3]->input_count == 2 && side < 2; side++) {
+        *n_dead = 5;
+        dead[4] = maker(dead[3]->inputs[side], NORI__OP_ONNX_Mul, g);
+        nori__value *x = cubed(beside(dead[4], 0.044715), g, dead, n_dead);
+        if (x && x == dead[3]->inputs[1 - side]) {
+            return x;
+        }
+        x = dead[3]->inputs[1 - side];
+        if (x && cubed_in_turn(dead[3]->inputs[side], x, g, dead + 4)) {
+            *n_dead = 7;
+            return x;
+        }
+    }
+    return NULL;
+}
+
 static bool gelu(nori__node *n, nori_status *status)
 {
     for (int side = 0; side < 2; side++) {
@@ -155,11 +217,16 @@ static bool gelu(nori__node *n, nori_status *status)
         }
         nori__value *f[3] = {n->inputs[1 - side], mul->inputs[0], mul->inputs[1]};
         for (int gate = 0; gate < 3; gate++) {
-            nori__node *dead[4] = {mul, NULL, NULL, NULL};
+            nori__node *dead[8] = {mul};
+            size_t n_dead = 3;
             nori__value *x = erf_gate(f[gate], n->graph, dead + 1);
+            bool by_tanh = !x;
+            x = by_tanh ? tanh_gate(f[gate], n->graph, dead + 1, &n_dead) : x;
             nori__value *a = f[(gate + 1) % 3], *b = f[(gate + 2) % 3];
             if (x && is_f32(x) && ((a == x && is_scalar(b, 0.5)) || (b == x && is_scalar(a, 0.5)))) {
-                *status = replace(n, "Gelu", &x, 1, dead, 4) ? NORI_OK : NORI_ERROR_MEMORY;
+                nori__node *made = replace(n, "Gelu", &x, 1, dead, n_dead + 1);
+                bool made_all = made && (!by_tanh || nori__node_set_text(made, "approximate", "tanh"));
+                *status = made_all ? NORI_OK : NORI_ERROR_MEMORY;
                 return true;
             }
         }
@@ -271,7 +338,7 @@ nori_status nori__cpu_fuse_patterns(nori__ir *ir, nori_error *err)
 {
     /* Every pattern has one of these in it. */
     if (!NORI__IR_HAS(ir, NORI__OP_ONNX_Sigmoid, NORI__OP_ONNX_HardSigmoid, NORI__OP_ONNX_Div,
-                      NORI__OP_ONNX_Erf)) {
+                      NORI__OP_ONNX_Erf, NORI__OP_ONNX_Tanh)) {
         return NORI_OK;
     }
     for (nori__graph *g = ir->graphs; g; g = g->next_graph) {
