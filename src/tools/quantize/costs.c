@@ -308,7 +308,11 @@ static int64_t channels_read(const nori__value *v, const readers *r)
 /* What a convolution makes or reads. */
 static bool is_picture(const nori__value *v, const readers *r)
 {
-    bool picture = v->producer && nori__node_is(v->producer, NORI__OP_ONNX_Conv);
+    const nori__node *maker = v->producer;
+    if (maker && nori__q_role_of(maker) == NORI__Q_ACTIVATION && maker->inputs[0]) {
+        maker = maker->inputs[0]->producer; /* it is done along with the convolution */
+    }
+    bool picture = maker && nori__node_is(maker, NORI__OP_ONNX_Conv);
     for (uint32_t i = r->first[v->id]; !picture && i < r->first[v->id + 1]; i++) {
         const nori__node *n = r->nodes[i];
         picture = nori__node_is(n, NORI__OP_ONNX_Conv) && n->inputs[0] == v;
