@@ -151,7 +151,7 @@ static bool run_variants(make *one, const nori__pb_node *node, graphs_values *al
     for (int k = 0; !s && k < GRAPHS_VARIANTS; k++) {
         for (size_t i = 0; i < n_from; i++) {
             in[i] = nori_tensor_retain(all->items[from[i]].v[k]);
-            if (k > 0 && sums) {
+            if (k > 0 && (sums || graphs_read_apart(in[i], all))) {
                 graphs_move_summands(&in[i], &all->noise);
             }
         }

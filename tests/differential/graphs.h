@@ -157,6 +157,8 @@ bool graphs_one_form(const nori_tensor *a, const nori_tensor *b); /* kind, type,
 /* How far the result of node n may be off, as noise in one variant (graph_noise.c). */
 bool graphs_sums(const nori__pb_node *n);
 void graphs_move_summands(nori_tensor **t, graphs_rng *r);
+/* One node may read it rounded and another not. */
+bool graphs_read_apart(const nori_tensor *t, const graphs_values *all);
 void graphs_move_result(const nori__pb_node *n, nori_tensor **t, graphs_values *all);
 double graphs_allowed(const graphs_value *want);
 /* Whether a result can be compared at all: the same in every variant but for a little. */
